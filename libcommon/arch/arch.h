@@ -1,0 +1,73 @@
+#ifndef TUNE_ARCH_H
+#define TUNE_ARCH_H
+/*
+ * arch: a decoder model as data.  config.json or GGUF keys -> struct arch, and tensor names both ways; a family is one file
+ * (llama.c, mistral.c, qwen2.c) that returns a row of the family table.  core takes a struct arch and knows no file.
+ *
+ * A key of config.json that we do not know is refused by name unless it is on the list of keys that do not change the computation
+ * (torch_dtype, use_cache, architectures, ...); so is a known key with a value that we cannot honour (faults R8, R5).
+ */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "libcommon/formats/gguf.h"
+#include "libcommon/json.h"
+
+enum norm_kind { NORM_RMS };
+enum act_kind { ACT_SILU, ACT_GELU_TANH, ACT_GELU };          /* of the gate: y = act(gate) * up */
+enum rope_kind { ROPE_NONE, ROPE_DEFAULT, ROPE_LINEAR, ROPE_LLAMA3, ROPE_FREQS };   /* FREQS: GGUF's rope_freqs.weight divides the frequencies */
+
+struct arch {
+	char family[32];              /* "llama", "mistral", "qwen2": config.json's model_type */
+	char arch_class[64];          /* "LlamaForCausalLM" */
+	int dim, layers, heads, kv_heads, head_dim, ffn_dim, vocab;
+	int max_positions;            /* max_position_embeddings: a limit that is warned about */
+	enum norm_kind norm;
+	double norm_eps;
+	enum act_kind act;
+	enum rope_kind rope;
+	double rope_theta;
+	double rope_factor, rope_low_freq, rope_high_freq; int rope_original;   /* LINEAR: factor; LLAMA3: all four */
+	float *rope_freqs;            /* owned; FREQS: head_dim/2 divisors, else NULL */
+	bool tied;                    /* head = embedding */
+	bool bias_qkv, bias_o, bias_mlp;
+	bool qk_norm;                 /* later families; refused by core until then */
+	int window;                   /* sliding attention window in tokens; 0 = none */
+	int *layer_window;            /* owned; NULL = all layers alike */
+	double attn_scale;            /* 0 = head_dim^-0.5 */
+	double attn_softcap, head_softcap, embed_scale, residual_scale, logit_scale;   /* 0 or 1 = none */
+	int64_t bos, pad;             /* -1 = none */
+	uint32_t eos[16]; int neos;   /* config.json's eos_token_id(s) */
+	enum dtype dtype;             /* torch_dtype: DT_F32, DT_BF16, DT_F16; DT_NONE if not said */
+};
+
+int arch_from_config(struct arch *a, const struct json *config, const char *where, struct err *err);
+int arch_from_gguf(struct arch *a, const struct gguf *g, const char *where, struct err *err);
+/* config.json for transformers, from a struct arch; keeps nothing that arch doesn't hold. */
+void arch_to_config(const struct arch *a, enum dtype dtype, struct buf *out);
+/* general.* and FAMILY.* keys (not the tokenizer's). */
+int arch_to_gguf(const struct arch *a, struct gguf_w *w, const char *name, enum dtype dtype, struct err *err);
+void arch_release(struct arch *a);
+uint64_t arch_param_count(const struct arch *a);     /* a tied head counts once */
+
+/* ---- tensors: our table of a model's parameters by Hugging Face name ---- */
+enum tensor_role { T_EMBED, T_ATTN_NORM, T_Q, T_K, T_V, T_Q_BIAS, T_K_BIAS, T_V_BIAS, T_O, T_O_BIAS, T_MLP_NORM, T_GATE, T_UP, T_DOWN,
+	T_GATE_BIAS, T_UP_BIAS, T_DOWN_BIAS, T_FINAL_NORM, T_HEAD, T_ROLES };
+struct arch_tensor {
+	enum tensor_role role;
+	int layer;                    /* -1 outside blocks */
+	char name[96];                /* "model.layers.0.self_attn.q_proj.weight" */
+	char gguf_name[64];           /* "blk.0.attn_q.weight" */
+	int ndim;
+	uint64_t shape[2];            /* [out, in] or [n] */
+	int gguf_heads;               /* > 0: GGUF stores rows of this many heads permuted to interleaved rope order (R7) */
+};
+/* All tensors that the model has, embedding first, then blocks in order, final norm, head (absent if tied). */
+int arch_tensors(const struct arch *a, struct arch_tensor **list, size_t *n, struct err *err);   /* caller frees *list */
+/* The linear's short name for LoRA targets: "q_proj"; NULL for roles that are no linear. */
+const char *arch_linear_name(enum tensor_role role);
+/* Row r of a [heads*head_dim, in] weight in Hugging Face order is row gguf_row(r) of GGUF's. */
+uint64_t gguf_row(uint64_t r, int heads, uint64_t rows);
+/* rope inverse frequencies, head_dim/2, double then float as transformers computes them, scaling applied. */
+void arch_rope_inv_freq(const struct arch *a, float *inv_freq);
+#endif

@@ -1,0 +1,50 @@
+#ifndef TUNE_MODELFILE_H
+#define TUNE_MODELFILE_H
+/*
+ * modelfile: what MODEL means (contracts.md 1): a Hugging Face folder, a .gguf, a checkpoint (step folder), a RUN (its latest), a PEFT
+ * folder (its base from base_model_name_or_path relative to the folder).  Gives the arch and every tensor by Hugging Face name and row
+ * order, whatever the file.  A folder with only pickled weights is refused with the remedy (S5).  Tie flag and file content are
+ * reconciled as fault C4 says; a missing or surplus tensor is refused by name.
+ */
+#include "libcommon/arch/arch.h"
+#include "libcommon/hash.h"
+
+struct peft {                       /* adapter_config.json, read strictly (R5) */
+	char *dir;
+	int rank;
+	double alpha, dropout;
+	bool rslora;
+	char **targets; size_t ntargets;               /* short names: "q_proj" */
+	char **modules_to_save; size_t nmodules;
+	char *base;                                    /* base_model_name_or_path as written; may be "" */
+};
+struct modelfile {
+	char *path;                     /* as given */
+	char *dir;                      /* folder of the weights (NULL for a .gguf) */
+	char *gguf_path;                /* or NULL */
+	char *adapter_dir;              /* PATH was a PEFT folder (or a PEFT checkpoint), or NULL */
+	struct arch arch;
+	struct json_doc config;         /* config.json; root is JSON_NULL for a GGUF */
+	struct arch_tensor *tensors; size_t ntensors;
+	const struct tensor **src;      /* src[i]: where tensors[i] lies */
+	struct safetensors *st; struct gguf *gguf;
+};
+/* base_override: -m when path is an adapter, or NULL.  weights = false: config and tokenizer only (model.init=random). */
+int modelfile_open(struct modelfile *m, const char *path, const char *base_override, bool weights, struct err *err);
+void modelfile_close(struct modelfile *m);
+int modelfile_index(const struct modelfile *m, const char *hf_name);      /* -1 if absent */
+/* Rows [row0, row0 + rows) of tensor i as fp32 in Hugging Face order (a 1-d tensor is one row a element). */
+int modelfile_read_f32(const struct modelfile *m, size_t i, uint64_t row0, uint64_t rows, float *dst, struct err *err);
+enum dtype modelfile_dtype(const struct modelfile *m);    /* of the matrices: F32, BF16, F16, or the commonest block type */
+/* Identity of the base: SHA-256 over (name, dtype, shape, xxh64 of data) of all tensors in name order. Reads every byte. */
+int modelfile_identity(const struct modelfile *m, char hex[SHA256_HEX], struct err *err);
+
+int peft_read(struct peft *p, const char *dir, struct err *err);
+int peft_write(const struct peft *p, const char *dir, struct err *err);   /* adapter_config.json */
+void peft_release(struct peft *p);
+double peft_scale(const struct peft *p);
+/* The folder of the newest valid checkpoint of a RUN (latest), a step folder itself, or path unchanged. Caller frees. */
+char *resolve_checkpoint(const char *path, struct err *err);
+/* Files to carry along from a model folder: tokenizer*, *.jinja, generation_config.json, special_tokens_map.json, vocab.json, merges.txt, added_tokens.json */
+int carry_files(const char *from_dir, const char *to_dir, struct err *err);
+#endif

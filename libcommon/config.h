@@ -1,0 +1,82 @@
+#ifndef TUNE_CONFIG_H
+#define TUNE_CONFIG_H
+/*
+ * config: one schema, read from YAML files and key=value operands (tune-config(5)).
+ *
+ * The schema is a table of rows, generated at build time from every *.rows file of the tree (libcommon/schema/ for the shared
+ * sections; a loss, optimizer or schedule brings its own rows beside its .c file).  Every tool checks the whole file against
+ * the whole schema.  All errors of a file are reported at once, one a line, "FILE:LINE:COL: unknown key 'lora.ranl' (did you mean
+ * 'lora.rank'?)", EX_CONFIG; names that other programs use get a hint that names ours.  Errors on the command line say
+ * "KEY=VALUE: ...", also EX_CONFIG.  Sections x-... are free.
+ *
+ * A value's text is YAML flow syntax; the schema types it: 5e-5, 5.0e-5 and .00005 are equal, only true and false are booleans,
+ * a string key takes any scalar as it is written.  A later source replaces the whole value (also of lists and maps).
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "libcommon/buf.h"
+#include "libcommon/hash.h"
+
+enum cfg_type {
+	CFG_STR, CFG_PATH, CFG_INT, CFG_NUM, CFG_BOOL, CFG_ENUM,   /* scalars; ENUM: choices "a|b|c" */
+	CFG_SIZE,                                                  /* bytes: 512M, 2G (powers of 1024), 0 = automatic */
+	CFG_STRS, CFG_PATHS, CFG_NUMS,                             /* lists; a single scalar is a list of one */
+	CFG_MAP,                                                   /* name: scalar */
+	CFG_NUM_OR_ENUM                                            /* a number, or one of choices (model.init_std: fan_in) */
+};
+
+struct cfg_row {
+	const char *path;      /* "optim.lr" */
+	enum cfg_type type;
+	const char *def;       /* default as YAML flow text; "" = not set */
+	double min, max;       /* inclusive range of numbers (and of each item of NUMS); ignored elsewhere */
+	const char *choices;   /* ENUM and NUM_OR_ENUM; a trailing "|*" also allows other strings */
+	const char *help;      /* one line, lower case, no stop */
+};
+extern const struct cfg_row cfg_rows[];
+extern const size_t cfg_nrows;
+const struct cfg_row *cfg_find_row(const char *path);      /* NULL if there is none */
+
+struct config;
+int cfg_new(struct config **c, struct err *err);
+void cfg_free(struct config *c);
+/* Read a YAML file ("-" = stdin).  Relative paths in it become relative to its folder. */
+int cfg_read_file(struct config *c, const char *path, struct err *err);
+/* "optim.lr=1e-4" from the command line. */
+int cfg_set_arg(struct config *c, const char *key_value, struct err *err);
+/* A short option that is a key: origin says the option ("-m"). */
+int cfg_set_option(struct config *c, const char *path, const char *value, const char *option, struct err *err);
+/* True if the part before the first '=' of arg is a known key (or looks like SECTION.KEY of a known section). */
+bool cfg_is_setting(const char *arg);
+/* Range and choice checks over all values (each was checked when set); cross-checks are each tool's. */
+
+/* Values, by path; asserts that path is in the schema and of that type.  Defaults apply.  Pointers live as long as c. */
+bool cfg_is_set(const struct config *c, const char *path);             /* by a file or the command line */
+const char *cfg_str(const struct config *c, const char *path);         /* STR, PATH, ENUM: "" if not set */
+int64_t cfg_int(const struct config *c, const char *path);             /* INT, SIZE */
+double cfg_num(const struct config *c, const char *path);              /* NUM, INT; NUM_OR_ENUM: NAN if it is a word (cfg_str gives it) */
+bool cfg_bool(const struct config *c, const char *path);
+size_t cfg_count(const struct config *c, const char *path);            /* items of a list or map */
+const char *cfg_item(const struct config *c, const char *path, size_t i);      /* list item, or map value, as text */
+const char *cfg_item_name(const struct config *c, const char *path, size_t i); /* map: its name */
+double cfg_item_num(const struct config *c, const char *path, size_t i);
+/* "sft.yaml:12:3", "command line", "-m", "default": for messages about a value. */
+const char *cfg_origin(const struct config *c, const char *path);
+/* EX_CONFIG: "ORIGIN: PATH: message". */
+int cfg_error(const struct config *c, struct err *err, const char *path, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+
+/* All keys with values as YAML that reads back equal, each with its origin as a comment, x- sections carried as they are read. */
+void cfg_print(const struct config *c, struct buf *out);
+/* One value bare, for shells: lists one item a line, maps name=value lines.  -1 with EX_USAGE and the nearest key if unknown. */
+int cfg_print_key(const struct config *c, const char *path, struct buf *out, struct err *err);
+/* {"optim.lr": 1e-4, ...}: every value but those whose rows the caller names as free (NULL-terminated list of paths or "section."). */
+void cfg_to_json(const struct config *c, const char *const *leave_out, struct buf *out);
+/* SHA-256 of cfg_to_json(c, leave_out). */
+int cfg_hash(const struct config *c, const char *const *leave_out, char hex[SHA256_HEX], struct err *err);
+
+/* Nearest of names (Damerau-Levenshtein, at most a third of the length away), or NULL; for "did you mean". */
+const char *nearest_name(const char *name, const char *const *names, size_t n);
+#endif

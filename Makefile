@@ -29,6 +29,9 @@ CFLAGS ?= -O2 -g
 WARN   := -Wall -Wextra -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototypes -Wwrite-strings -Wno-missing-field-initializers
 WERROR ?= -Werror
 J ?= 2
+# V=1 shows the commands.
+Q   := $(if $(filter 1,$(V)),,@)
+say = $(if $(filter 1,$(V)),,@printf '  %-3s %s\n' $(1) $(2))
 
 # One build folder per configuration: objects built with other flags never mix.
 comma := ,
@@ -81,25 +84,30 @@ $(B)/libcommon.a: $(call objs,$(COMMON))
 $(B)/libtunecore.a: $(call objs,$(CORE))
 $(B)/%.a:
 	@rm -f $@
-	$(AR) rcs $@ $^
+	$(call say,AR,$@)
+	$(Q)$(AR) rcs $@ $^
 
 $(B)/obj/tools/tune-train/core/cpu/%.c.o: OPT := -O3
 $(B)/obj/%.c.o: %.c $(B)/flags
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(OPT) -MMD -MP -c $< -o $@
+	$(call say,CC,$@)
+	$(Q)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(OPT) -MMD -MP -c $< -o $@
 
 define link_rule
 $(B)/bin/$(1): $(call objs,$(wildcard tools/$(1)/*.c tools/$(1)/loss/*.c)) $(if $(filter $(1),$(CORE_TOOLS)),$(B)/libtunecore.a) $(B)/libcommon.a
 	@mkdir -p $$(@D)
-	$$(CC) $$(ALL_LDFLAGS) $$^ $$(PKG_LIBS) -lm -o $$@
+	$$(call say,LD,$$@)
+	$$(Q)$$(CC) $$(ALL_LDFLAGS) $$^ $$(PKG_LIBS) -lm -o $$@
 endef
 $(foreach t,$(TOOLS),$(eval $(call link_rule,$(t))))
 $(B)/unit/%: $(B)/obj/tests/unit/%.c.o $(B)/libtunecore.a $(B)/libcommon.a
 	@mkdir -p $(@D)
-	$(CC) $(ALL_LDFLAGS) $^ $(PKG_LIBS) -lm -o $@
+	$(call say,LD,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) $^ $(PKG_LIBS) -lm -o $@
 $(B)/bench/%: $(B)/obj/tests/bench/%.c.o $(B)/libtunecore.a $(B)/libcommon.a
 	@mkdir -p $(@D)
-	$(CC) $(ALL_LDFLAGS) $^ $(PKG_LIBS) -lm -o $@
+	$(call say,LD,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) $^ $(PKG_LIBS) -lm -o $@
 
 # Recompile when the flags change, not only when the sources do.
 flags_line = $(subst ','\'',$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS))

@@ -24,7 +24,7 @@ int main(void)
 	ok(!strcmp(e.msg + strlen(e.msg) - 13, "\n... and more"), "too many lines end in one that says so");
 	for (i = 0; i < 1000; i++)
 		buf_printf(&b, "%d,", i);
-	ok(!buf_ok(&b, &e) && b.n == 3890 && !strncmp(b.p, "0,1,2,", 6) && b.p[b.n] == 0, "a buf grows and stays terminated");
+	ok(!buf_ok(&b, &e) && b.n == 3890 && !strncmp(b.p, "0,1,2,", 6) && b.p[b.n] == 0, "a buf grows and is terminated");
 	buf_release(&b);
 	return tap_done();
 }

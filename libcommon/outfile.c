@@ -1,0 +1,173 @@
+#include "libcommon/outfile.h"
+
+#include <assert.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "libcommon/buf.h"
+#include "libcommon/file.h"
+
+/*
+ * What a signal handler must remove: pointers to names that stay valid while they are in the table.
+ * A file is unlinked there; a folder can't be emptied in a handler, so that its name only marks it as
+ * stale (NAME.tmp.PID) for the next run.
+ */
+enum { SLOTS = 64 };
+static _Atomic(const char *) slots[SLOTS];
+
+static int slot_take(const char *name)
+{
+	for (int i = 0; i < SLOTS; i++) {
+		const char *none = NULL;
+
+		if (atomic_compare_exchange_strong(&slots[i], &none, name))
+			return i;
+	}
+	return -1;   /* full: the file is then left behind by a signal, nothing worse */
+}
+
+static void slot_give(int *slot)
+{
+	if (*slot >= 0)
+		atomic_store(&slots[*slot], NULL);
+	*slot = -1;
+}
+
+void outfile_on_signal(void)
+{
+	for (int i = 0; i < SLOTS; i++) {
+		const char *name = atomic_load(&slots[i]);
+
+		if (name)
+			unlink(name);
+	}
+}
+
+static char *tmp_name(const char *path)
+{
+	struct buf b = {0};
+	size_t n = strlen(path);
+
+	while (n > 1 && path[n - 1] == '/')
+		n--;
+	buf_put(&b, path, n);
+	buf_printf(&b, ".tmp.%ld", (long)getpid());
+	return buf_detach(&b);
+}
+
+int outfile_open(struct outfile *f, const char *path, bool force, struct err *err)
+{
+	struct stat st;
+	int fd;
+
+	*f = (struct outfile){ .slot = -1 };
+	if (!(f->path = mem_strdup(path, err)))
+		return -1;
+	if (!strcmp(path, "-")) {
+		f->fp = stdout;
+		return 0;
+	}
+	if (!stat(path, &st)) {
+		if (S_ISDIR(st.st_mode)) {
+			err_set(err, EX_CANTCREAT, "'%s' is a folder", path);
+			goto fail;
+		}
+		if (!S_ISREG(st.st_mode)) {   /* a device or a FIFO: nothing to replace */
+			if (!(f->fp = fopen(path, "wb"))) {
+				err_errno(err, EX_CANTCREAT, "cannot open '%s'", path);
+				goto fail;
+			}
+			return 0;
+		}
+		if (!force) {
+			err_set(err, EX_CANTCREAT, "'%s' exists (--force replaces it)", path);
+			goto fail;
+		}
+	}
+	if (!(f->tmp = tmp_name(path))) {
+		err_oom(err, strlen(path) + 16);
+		goto fail;
+	}
+	fd = open(f->tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	if (fd < 0) {
+		err_errno(err, EX_CANTCREAT, "cannot create '%s'", f->tmp);
+		free(f->tmp);
+		f->tmp = NULL;
+		goto fail;
+	}
+	f->slot = slot_take(f->tmp);
+	if ((f->fp = fdopen(fd, "wb")))
+		return 0;
+	err_errno(err, EX_OSERR, "cannot open '%s'", f->tmp);
+	close(fd);
+fail:
+	outfile_abort(f);
+	return -1;
+}
+
+int sync_parent(const char *path, struct err *err)
+{
+	char *dir = path_dir(path);
+	int fd = dir ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1, rc = 0;
+
+	/* Some file systems refuse fsync of a folder with EINVAL: then there is nothing to do. */
+	if (fd < 0 || (fsync(fd) < 0 && errno != EINVAL))
+		rc = err_errno(err, EX_IOERR, "cannot sync the folder of '%s'", path);
+	if (fd >= 0)
+		close(fd);
+	free(dir);
+	return rc;
+}
+
+int outfile_commit(struct outfile *f, struct err *err)
+{
+	FILE *fp = f->fp;
+	int bad;
+
+	assert(fp);
+	if (!f->tmp) {
+		bad = fflush(fp) || ferror(fp);
+		if (bad)
+			err_errno(err, EX_IOERR, "cannot write '%s'", fp == stdout ? "standard output" : f->path);
+		if (fp != stdout && fclose(fp) && !bad)
+			bad = err_errno(err, EX_IOERR, "cannot write '%s'", f->path);
+		f->fp = NULL;
+		outfile_abort(f);
+		return bad ? -1 : 0;
+	}
+	f->fp = NULL;
+	bad = fflush(fp) || ferror(fp) || fsync(fileno(fp));   /* in this order */
+	if (bad)
+		err_errno(err, EX_IOERR, "cannot write '%s'", f->tmp);
+	if (fclose(fp) && !bad)
+		bad = err_errno(err, EX_IOERR, "cannot write '%s'", f->tmp);
+	if (!bad && rename(f->tmp, f->path) < 0)
+		bad = err_errno(err, EX_CANTCREAT, "cannot rename '%s' to '%s'", f->tmp, f->path);
+	if (!bad) {
+		slot_give(&f->slot);
+		free(f->tmp);
+		f->tmp = NULL;
+		bad = sync_parent(f->path, err);
+	}
+	outfile_abort(f);
+	return bad ? -1 : 0;
+}
+
+void outfile_abort(struct outfile *f)
+{
+	if (f->fp && f->fp != stdout)
+		fclose(f->fp);
+	if (f->tmp) {
+		slot_give(&f->slot);
+		unlink(f->tmp);
+	}
+	free(f->tmp);
+	free(f->path);
+	*f = (struct outfile){ .slot = -1 };
+}

@@ -88,6 +88,8 @@ $(B)/%.a:
 	$(Q)$(AR) rcs $@ $^
 
 $(B)/obj/tools/tune-train/core/cpu/%.c.o: OPT := -O3
+# Loops over weights of a whole model, written to be vectorised.
+$(B)/obj/libcommon/formats/dtype.c.o $(B)/obj/libcommon/formats/quants.c.o: OPT := -O3
 $(B)/obj/%.c.o: %.c $(B)/flags
 	@mkdir -p $(@D)
 	$(call say,CC,$@)

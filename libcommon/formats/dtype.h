@@ -28,7 +28,10 @@ static inline size_t dtype_bytes(enum dtype t, size_t n) { return n / (size_t)dt
 static inline bool dtype_is_float(enum dtype t) { return t == DT_F32 || t == DT_F16 || t == DT_BF16; }
 /* n elements from src to fp32 (float and block types); src need not be aligned. -1 if t can't be computed with. */
 int dtype_to_f32(enum dtype t, const void *src, size_t n, float *dst);
-/* fp32 to F32, F16, BF16 or Q8_0. -1 otherwise. */
+/*
+ * fp32 to F32, F16, BF16 or Q8_0.  -1 if t is another type, or if a block of Q8_0 holds what it can't express (NaN, Inf, |x| above 127*65504).
+ * What is too large for F16 becomes Inf: a caller that must not lose it looks at the range first.
+ */
 int dtype_from_f32(enum dtype t, const float *src, size_t n, void *dst);
 
 static inline float bf16_f32(uint16_t h) { uint32_t u = (uint32_t)h << 16; float f; memcpy(&f, &u, 4); return f; }

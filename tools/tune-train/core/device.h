@@ -81,7 +81,10 @@ struct device {
 	void (*embed_fwd)(struct device *, struct dbuf y, struct dbuf w, struct dmem *ids, long t, long c);
 	/* dW[ids[t],:] += dy[t,:].  order i32 [T]: token indices sorted by (id, index), so that each row of dW is summed in order. */
 	void (*embed_bwd)(struct device *, struct dmem *dw, struct dbuf dy, struct dmem *ids, struct dmem *order, long t, long c);
-	/* h = x + r (r may be DBUF_NONE: h is not written), y = h * rstd * w, rstd[t] = 1/sqrt(mean(h^2) + eps).  h may alias x or r. */
+	/*
+	 * h = x + r (r may be DBUF_NONE: h is not written and stands for x), y = h * rstd * w, rstd[t] = 1/sqrt(mean(h^2) + eps).  h may alias x or r.
+	 * y and rstd come from h as stored, that is rounded to its dtype: the backward pass makes y again from h alone and must get the same bits.
+	 */
 	void (*rmsnorm_fwd)(struct device *, struct dbuf y, struct dbuf h, struct dmem *rstd, struct dbuf x, struct dbuf r, struct dbuf w, float eps, long t, long c);
 	/* dx (+)= gradient through y = x * rstd * w; dw (NULL: frozen) += sum_t dy * x * rstd, in row order.  accumulate adds to what dx holds (the residual's gradient). */
 	void (*rmsnorm_bwd)(struct device *, struct dbuf dx, bool accumulate, struct dmem *dw, struct dbuf dy, struct dbuf x, struct dmem *rstd, struct dbuf w, long t, long c);
@@ -102,6 +105,8 @@ struct device {
 	/* dst[i,:] = src[rows[i],:] and dst[rows[i],:] += src[i,:] (rows distinct).  rows i32 [R]. */
 	void (*gather_rows)(struct device *, struct dbuf dst, struct dbuf src, struct dmem *rows, long r, long c);
 	void (*scatter_add_rows)(struct device *, struct dbuf dst, struct dbuf src, struct dmem *rows, long r, long c);
+	/* dst[rows[i] * ldd + c] = src[i * lds + c] for c < C (rows distinct; equal dtypes): new keys and values into the KV cache. */
+	void (*put_rows)(struct device *, struct dbuf dst, long ldd, struct dbuf src, long lds, struct dmem *rows, long r, long c);
 	/*
 	 * One chunk of the head.  logits f32 [R, V] -> logp[i] = logits[i, target[i]] - lse[i], lse (double sums), greedy u8: target is the argmax
 	 * (first of equals).  target i32.

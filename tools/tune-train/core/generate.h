@@ -4,8 +4,8 @@
 #include "model.h"
 
 struct sampling { long max_new_tokens; double temperature; int top_k; double top_p; uint64_t seed; };
-/* One token from logits[v]: greedy at temperature 0 (first of equals); else top-k, then top-p over the sorted distribution, drawn with Philox key (seed, RNG_SAMPLE), counter (n, prompt, 0, 0). */
-uint32_t sample_token(const float *logits, long v, const struct sampling *s, uint64_t prompt, uint64_t n);
+/* One token from logits[v]: greedy at temperature 0 (first of equals); else top-k, then top-p over the sorted distribution, drawn with Philox key (seed, RNG_SAMPLE), counter (n, prompt, 0, 0).  scratch: v entries. */
+uint32_t sample_token(const float *logits, long v, const struct sampling *s, uint64_t prompt, uint64_t n, uint32_t *scratch);
 
 struct gen_prompt { const uint32_t *ids; size_t n; };
 struct gen_result { uint32_t *ids; size_t n; bool stopped; };   /* ids owned by the caller (free); the stop token is not in ids; stopped: by a stop token, else by length or the callback */

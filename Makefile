@@ -72,7 +72,8 @@ $(B)/gen/rows.inc: $(ROWS) $(B)/flags
 $(B)/gen/names.h: $(wildcard tools/tune-train/loss/*.c tools/tune-train/core/optim/*.c) Makefile
 	@mkdir -p $(@D)
 	@{ echo '#define LOSS_NAMES "$(call names,tools/tune-train/loss/*.c)"'; \
-	  echo '#define OPTIM_NAMES "$(call names,tools/tune-train/core/optim/*.c)"'; } >$@
+	  echo '#define OPTIM_NAMES "$(call names,tools/tune-train/core/optim/*.c)"'; \
+	  echo '#define LOSSES(X) $(patsubst %,X(%),$(sort $(notdir $(basename $(wildcard tools/tune-train/loss/*.c)))))'; } >$@
 $(B)/obj/libcommon/schema.c.o: $(B)/gen/rows.inc $(B)/gen/names.h
 
 # ---- objects, libraries, programs ----

@@ -63,6 +63,11 @@ static int sync_one(int dirfd, const char *name, bool dir)
 	return rc;
 }
 
+int sync_tree(const char *dir, struct err *err)
+{
+	return walk(AT_FDCWD, dir, 0, sync_one, err);
+}
+
 int remove_tree(const char *path, struct err *err)
 {
 	struct stat st;
@@ -129,7 +134,7 @@ fail:
 int outdir_commit(struct outdir *d, struct err *err)
 {
 	struct buf old = {0};
-	int rc = walk(AT_FDCWD, d->tmp, 0, sync_one, err);
+	int rc = sync_tree(d->tmp, err);
 	bool had = !rc && file_exists(d->path);
 
 	if (had) {   /* move the old one aside for the moment in which the new one takes its name */

@@ -4,7 +4,8 @@
  * json: a strict reader into an arena, and a writer onto a buf.
  *
  * Reader: RFC 8259, UTF-8 checked, depth at most JSON_DEPTH_MAX, strings with length (NULs
- * kept).  A lone surrogate becomes U+FFFD and is counted; NaN and Infinity are refused.
+ * kept).  A lone surrogate becomes U+FFFD and is counted; NaN, Infinity and numbers too large
+ * for a double are refused.
  * Members keep the order of the text; json_get finds the last of equal names (as Python
  * does), and doc->duplicates counts them for readers that must refuse.  Integers that fit
  * stay exact (JSON_INT); other numbers are JSON_NUM.  Made for 200 MB tokenizer files and
@@ -40,12 +41,15 @@ struct json_doc {
 	struct arena arena;              /* owns all strings and children */
 	unsigned replaced;               /* lone surrogates made U+FFFD */
 	unsigned duplicates;             /* repeated names within one object */
+	struct json *stack;              /* scratch of the parser, kept between calls */
+	uint32_t *seen;
+	size_t stack_cap, seen_cap;
 };
 
 /*
  * Parse text[0..n).  name and line0 (1 for a file, the row's line for JSON Lines) only serve messages
  * "NAME:LINE:COL: ...", EX_DATAERR.  text need not outlive the call.  Trailing white space is allowed,
- * other trailing bytes are an error.
+ * other trailing bytes are an error.  COL counts characters.  A {0} doc is ready for its first call; after a failed call the root is null.
  */
 int json_parse(struct json_doc *doc, const char *text, size_t n, const char *name, uint64_t line0, struct err *err);
 int json_parse_file(struct json_doc *doc, const char *path, size_t limit, struct err *err);   /* strips one BOM */
@@ -55,7 +59,10 @@ const struct json *json_get(const struct json *obj, const char *name);   /* NULL
 bool json_is(const struct json *v, enum json_type t);                    /* v may be NULL */
 bool json_str_eq(const struct json *v, const char *s);                   /* v may be NULL or of another type */
 const char *json_type_name(enum json_type t);                            /* "a string", "an object", ... */
-/* Typed members with messages "WHERE: 'name' must be a whole number, found a string".  absent: *out keeps its value, returns 0; present: 1; wrong: -1. */
+/*
+ * Typed members with messages "WHERE: 'name' must be a whole number, found a string" (EX_DATAERR; null is a wrong type).
+ * absent: *out keeps its value, returns 0; present: 1; wrong: -1.  2.0 is a whole number; a string that holds a NUL is wrong.
+ */
 int json_get_int(const struct json *obj, const char *name, int64_t *out, const char *where, struct err *err);
 int json_get_num(const struct json *obj, const char *name, double *out, const char *where, struct err *err);
 int json_get_bool(const struct json *obj, const char *name, bool *out, const char *where, struct err *err);
@@ -63,11 +70,12 @@ int json_get_str(const struct json *obj, const char *name, const char **out, con
 
 /*
  * Writer.  Commas and nesting are the writer's business: calls between begin and end.  Non-finite numbers are written as null;
- * doubles in the shortest form that reads back equal; text is UTF-8, escaped only where JSON demands it.
+ * doubles in the shortest form that reads back equal and as JSON_NUM (2.0, not 2); text is UTF-8, escaped only where JSON demands it,
+ * a byte that is no UTF-8 becomes U+FFFD.
  *   json_w_obj(&w); json_w_name(&w, "a"); json_w_int(&w, 1); json_w_end(&w);
  * indent = 0 writes one line with no spaces, else pretty with that many spaces.
  */
-struct json_w { struct buf *out; int indent, depth; bool after, named; char kind[64]; };
+struct json_w { struct buf *out; int indent, depth; bool after, named; char kind[2 * JSON_DEPTH_MAX]; };
 void json_w_obj(struct json_w *w);
 void json_w_arr(struct json_w *w);
 void json_w_end(struct json_w *w);

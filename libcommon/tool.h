@@ -40,6 +40,7 @@ struct tool {
 	const struct opt *opts;
 	bool uses_config;         /* has -c, key=value, --print-config */
 	bool survives_sigpipe;    /* tune-train: SIGPIPE ignored; else the default action */
+	bool options_first;       /* options end at the first operand: the rest belongs to another program */
 	const char *const *verbs; /* NULL, or a NULL-terminated list: the first operand must be one of them */
 	/* filled by tool_init */
 	const char *verb;

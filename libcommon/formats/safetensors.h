@@ -21,7 +21,11 @@ struct tensor {
 uint64_t tensor_count(const struct tensor *t);   /* elements */
 
 struct safetensors;
-/* One .safetensors file; or a folder with model.safetensors or model.safetensors.index.json (also adapter_model.*: see `stem`). */
+/*
+ * One .safetensors file, or a folder with STEM.safetensors or STEM.safetensors.index.json.  Every byte of a file must belong to one
+ * tensor; dtypes that struct dtype doesn't have, more than TENSOR_DIMS_MAX dimensions and 2^18 tensors are refused.  An index may name
+ * files of its folder only (links: within it, or into a Hugging Face cache's blobs), and must list exactly what the files hold.
+ */
 int safetensors_open(struct safetensors **s, const char *path, struct err *err);
 int safetensors_open_dir(struct safetensors **s, const char *dir, const char *stem, struct err *err);   /* stem "model", "adapter_model", "optim" */
 size_t safetensors_count(const struct safetensors *s);
@@ -32,8 +36,9 @@ void safetensors_close(struct safetensors *s);
 
 /*
  * Writer: declare all tensors (name, dtype, shape), then write their data in the declared order, in pieces of any size.
- * The header's order and offsets are the declared order; equal calls give equal bytes.  dir_path/STEM.safetensors, or, above
- * max_shard bytes, STEM-00001-of-0000N.safetensors and the index.
+ * The header's order and offsets are the declared order; equal calls give equal bytes.  DIR/STEM.safetensors, or, above max_shard
+ * bytes (0 = no limit), STEM-00001-of-0000N.safetensors and the index.  DIR is the caller's (an outdir's tmp): files must not exist,
+ * and what was written stays there if the writer fails.  A file that cannot be created is EX_CANTCREAT, one that cannot be written EX_IOERR.
  */
 struct st_writer;
 int st_writer_new(struct st_writer **w, const char *dir, const char *stem, uint64_t max_shard, struct err *err);

@@ -67,8 +67,12 @@ static int add_shard(struct safetensors *s, const char *dir, const char *index, 
 	*file = s->nfiles;
 	if (!(path = path_join(dir, v->s)))
 		return err_oom(err, v->n);
-	if (check_link(dir, path, index, m->name.s, err) == 0)
-		rc = st_add_file(s, path, err);
+	if (check_link(dir, path, index, m->name.s, err) == 0) {
+		if (is_file(path))
+			rc = st_add_file(s, path, err);
+		else
+			err_set(err, EX_DATAERR, "%s: weight_map: '%s': '%s' is not a regular file", index, m->name.s, v->s);
+	}
 	free(path);
 	return rc;
 }

@@ -89,6 +89,9 @@ $(B)/%.a:
 	$(Q)$(AR) rcs $@ $^
 
 $(B)/obj/tools/tune-train/core/cpu/%.c.o: OPT := -O3
+ifneq (,$(findstring x86_64,$(shell $(CC) -dumpmachine)))
+$(B)/obj/tools/tune-train/core/cpu/path_avx2.c.o: OPT := -O3 -mavx2 -mfma
+endif
 # Loops over weights of a whole model, written to be vectorised.
 $(B)/obj/libcommon/formats/dtype.c.o $(B)/obj/libcommon/formats/quants.c.o: OPT := -O3
 $(B)/obj/%.c.o: %.c $(B)/flags

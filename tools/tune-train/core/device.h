@@ -100,7 +100,7 @@ struct device {
 	void (*gated_bwd)(struct device *, struct dbuf dgu, struct dbuf dy, struct dbuf gu, int act, long t, long f);
 	void (*add)(struct device *, struct dbuf y, struct dbuf a, struct dbuf b, size_t n);        /* y = a + b; y may alias */
 	void (*bias_bwd)(struct device *, struct dmem *db, struct dbuf dy, long ld, long t, long n); /* db[n] += sum_t dy[t,n], in row order */
-	/* y = x * keep / (1-p): Philox key (seed, RNG_DROPOUT), counter (step, rec[t], layer, (off[t]*C + c)/4) word c%4; kept if uniform >= p.  rec, off u32 [T]. */
+	/* y = x * keep / (1-p): Philox key (seed, RNG_DROPOUT), counter (step, rec[t], layer, e/4) word e%4 with e = off[t]*C + c; kept if uniform >= p.  rec, off u32 [T]. */
 	void (*dropout)(struct device *, struct dbuf y, struct dbuf x, float p, uint64_t seed, uint32_t step, uint32_t layer, struct dmem *rec, struct dmem *off, long t, long c);
 	/* dst[i,:] = src[rows[i],:] and dst[rows[i],:] += src[i,:] (rows distinct).  rows i32 [R]. */
 	void (*gather_rows)(struct device *, struct dbuf dst, struct dbuf src, struct dmem *rows, long r, long c);
@@ -125,7 +125,7 @@ struct device {
 	void (*free)(struct device *);
 };
 
-/* kind: "cpu", "cuda", "auto".  EX_NODEVICE says what is lacking.  threads: CPU only; 0 = all.  TUNE_CPU=plain|avx2 picks a path. */
+/* kind: "cpu", "cuda", "auto".  EX_NODEVICE says what is lacking.  threads: CPU only; 0 = all.  TUNE_CPU=plain|avx2 picks a path (EX_USAGE: unknown, EX_NODEVICE: the CPU lacks it). */
 int device_open(struct device **d, const char *kind, int threads, struct err *err);
 void device_close(struct device *d);
 int cpu_device_open(struct device **d, int threads, struct err *err);   /* cpu/cpu.c */

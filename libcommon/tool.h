@@ -22,7 +22,7 @@ enum opt_type {
 	OPT_U64,       /* value: uint64_t * */
 	OPT_NUM,       /* value: double * */
 	OPT_OPT_U64,   /* --preview[=N]: value: uint64_t *; without =N it becomes 0 is NOT set: see `dflt` */
-	OPT_KEY        /* value: const char * = path of the config key that this option sets */
+	OPT_KEY        /* sets the config key `key` */
 };
 
 struct opt {
@@ -33,6 +33,7 @@ struct opt {
 	void *value;
 	const char *help;
 	uint64_t dflt;            /* OPT_OPT_U64: the value when the option stands without =N */
+	const char *key;          /* OPT_KEY: "model.path" */
 };
 
 struct tool {

@@ -136,7 +136,7 @@ static void take(struct tool *t, struct tool_parse *p, const struct opt *o, cons
 	else if (o->type == OPT_STR)
 		*(const char **)o->value = value;
 	else if (o->type == OPT_KEY)
-		p->settings[p->n_settings++] = (struct tool_setting){ shown, o->value, value ? value : "true" };
+		p->settings[p->n_settings++] = (struct tool_setting){ shown, o->key, value ? value : "true" };
 	else if (o->type == OPT_OPT_U64 && !value)
 		*(uint64_t *)o->value = o->dflt;
 	else if (o->type == OPT_NUM ? !parse_num(value, o->value) : !parse_u64(value, o->value))

@@ -1,0 +1,100 @@
+#ifndef TUNE_TRAIN_H
+#define TUNE_TRAIN_H
+/* train: one run of tune-train.  main.c fills `opts`; run_open prepares everything; loop.c trains. */
+#include "core/checkpoint.h"
+#include "core/model.h"
+#include "core/schedule.h"
+#include "feed.h"
+#include "libcommon/text/chat.h"
+#include "libcommon/tool.h"
+#include "loss/loss.h"
+
+enum { NO_STEP = -1 };
+
+struct run_opts {              /* what only the command line says */
+	bool resume, extend, dry_run;
+	uint64_t rows_step;        /* --rows STEP; 0 = not given (steps count from 1) */
+	uint64_t stop_after;       /* --stop-after N; UINT64_MAX = not given */
+	const char *data;          /* DIR, STREAM or "-" */
+};
+
+struct metrics {
+	struct tool *tool;
+	FILE *file;                /* RUN/metrics.jsonl */
+	bool to_stdout, warned;
+};
+
+struct interval {              /* since the last step line */
+	double loss_sum, start_s;
+	uint64_t tokens, trained, steps;
+};
+
+struct run {
+	struct tool *tool;
+	const struct config *cfg;
+	struct run_opts o;
+	const char *dir;           /* RUN */
+	char *config_json;         /* settings that must not change on a resume */
+	/* what is trained */
+	struct modelfile base;
+	struct tokenizer *tok;
+	char *tok_path;
+	struct chat_template *chat;
+	struct device *dev;
+	struct comm *comm;
+	struct model_opts mo;
+	struct peft peft;          /* settings of the adapter that is trained; rank 0: full */
+	struct plan plan;
+	struct model *model;
+	char base_identity[SHA256_HEX];
+	/* on what */
+	struct feed *feed, *val;
+	struct step_data data, val_data;
+	long max_record;
+	float *val_logp; uint8_t *val_greedy; size_t val_logp_cap, val_greedy_cap;
+	/* how */
+	const struct loss *loss;
+	struct schedule schedule;
+	struct adamw_opts adamw;
+	double grad_clip;
+	uint64_t batch, steps, seed;   /* steps 0 = until the stream ends */
+	/* where it stands */
+	struct ckpt_state s;
+	uint64_t start_step, last_saved;   /* last_saved: step of the newest checkpoint, UINT64_MAX = none */
+	double last_save_s;
+	struct metrics metrics;
+	struct interval iv;
+	struct progress progress;
+};
+
+/* setup.c: config and files -> a model that is ready to train. */
+int run_open(struct run *r, struct err *err);
+void run_close(struct run *r);
+/* settings.c: cross-checks that need no file (U5), steps from epochs, the settings that a resume compares. */
+int settings_check(const struct run *r, struct err *err);
+int settings_steps(struct run *r, struct err *err);
+int settings_json(struct run *r, struct err *err);
+/* resume.c: continue from the newest valid checkpoint; 1 = resumed, 0 = there is none. */
+int resume_find(struct run *r, char **step_dir, struct err *err);
+int resume_apply(struct run *r, const char *step_dir, struct err *err);
+/* loop.c: returns the exit status (0, 1, 75), or -1. */
+int train(struct run *r, struct err *err);
+/* validate.c */
+int validate(struct run *r, double *loss, struct err *err);
+int sample_answers(struct run *r, struct err *err);
+int sample_room(const struct run *r, long *longest, struct err *err);   /* longest prompt + answer in tokens; 0 = no prompts */
+/* save.c */
+int save(struct run *r, bool best, struct err *err);
+/* dryrun.c, rows.c */
+int dry_run(struct run *r, struct err *err);
+int print_rows(struct run *r, struct err *err);
+/* signals.c */
+void signals_install(void);
+bool signal_seen(void);
+/* metrics.c: one event a line; w is open inside the object */
+int metrics_open(struct metrics *m, struct tool *t, const char *dir, struct err *err);
+void metrics_begin(struct json_w *w, struct buf *b, const char *event);
+int metrics_end(struct metrics *m, struct json_w *w, struct buf *b, struct err *err);   /* EX_IOERR if metrics.jsonl can't be written */
+void metrics_close(struct metrics *m);
+uint64_t peak_memory(void);   /* bytes, of this process */
+#endif

@@ -37,21 +37,6 @@ int cfg_src_error(const struct cfg_src *src, const struct cfg_node *at, const ch
 	return err_more(src->err, EX_CONFIG, "%.*s: %s", CFG_SHOWN, src->name, msg);
 }
 
-/* The lines of one source's errors behind those of others; what was wrong first decides the code. */
-static int add_errors(struct err *err, const struct err *more)
-{
-	char line[1024];
-
-	for (const char *s = more->msg; *s; s += *s == '\n') {
-		size_t n = strcspn(s, "\n");
-
-		snprintf(line, sizeof(line), "%.*s", (int)n, s);
-		err_more(err, more->code, "%s", line);
-		s += n;
-	}
-	return -1;
-}
-
 /* ---- reading ---- */
 
 static const char *make_origin(struct config *c, const struct cfg_src *src, const struct cfg_node *at)
@@ -304,7 +289,7 @@ int cfg_set_arg(struct config *c, const char *arg, struct err *err)
 		else
 			set_free(c, &src, path, node);
 	}
-	return e.code ? add_errors(err, &e) : 0;
+	return e.code ? err_add(err, &e) : 0;
 }
 
 int cfg_set_option(struct config *c, const char *path, const char *value, const char *option, struct err *err)
@@ -319,7 +304,7 @@ int cfg_set_option(struct config *c, const char *path, const char *value, const 
 		cfg_src_error(&src, NULL, "the value is not UTF-8 text");
 	else
 		set_row(c, &src, row, &node);
-	return e.code ? add_errors(err, &e) : 0;
+	return e.code ? err_add(err, &e) : 0;
 }
 
 bool cfg_is_setting(const char *arg)

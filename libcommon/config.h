@@ -10,7 +10,11 @@
  * "KEY=VALUE: ...", also EX_CONFIG.  Sections x-... are free.
  *
  * A value's text is YAML flow syntax; the schema types it: 5e-5, 5.0e-5 and .00005 are equal, only true and false are booleans,
- * a string key takes any scalar as it is written.  A later source replaces the whole value (also of lists and maps).
+ * a string key takes any scalar as it is written.  A later source replaces the whole value (also of lists and maps); null, ~ and
+ * an empty path or choice mean "not set", so the default holds again.  On the command line a string or path is taken as it is
+ * typed unless it begins with a quote (a list also unless with '[').
+ *
+ * Files are at most 1 MiB, 16 levels and 65536 values; tags, anchors, aliases and second documents are refused.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,11 +33,11 @@ enum cfg_type {
 };
 
 struct cfg_row {
-	const char *path;      /* "optim.lr" */
+	const char *path;      /* SECTION.KEY: "optim.lr" */
 	enum cfg_type type;
 	const char *def;       /* default as YAML flow text; "" = not set */
 	double min, max;       /* inclusive range of numbers (and of each item of NUMS); ignored elsewhere */
-	const char *choices;   /* ENUM and NUM_OR_ENUM; a trailing "|*" also allows other strings */
+	const char *choices;   /* ENUM and NUM_OR_ENUM; a trailing "|*" also allows other strings; PATH: words that are no paths */
 	const char *help;      /* one line, lower case, no stop */
 };
 extern const struct cfg_row cfg_rows[];
@@ -43,34 +47,38 @@ const struct cfg_row *cfg_find_row(const char *path);      /* NULL if there is n
 struct config;
 int cfg_new(struct config **c, struct err *err);
 void cfg_free(struct config *c);
-/* Read a YAML file ("-" = stdin).  Relative paths in it become relative to its folder. */
+/* Read a YAML file ("-" = stdin).  Relative paths in it become relative to its folder.  err may hold the lines of earlier errors
+ * (here and in cfg_set_arg, cfg_set_option): lines are added, so that all that is wrong is said at once. */
 int cfg_read_file(struct config *c, const char *path, struct err *err);
 /* "optim.lr=1e-4" from the command line. */
 int cfg_set_arg(struct config *c, const char *key_value, struct err *err);
 /* A short option that is a key: origin says the option ("-m"). */
 int cfg_set_option(struct config *c, const char *path, const char *value, const char *option, struct err *err);
-/* True if the part before the first '=' of arg is a known key (or looks like SECTION.KEY of a known section). */
+/* True if the part before the first '=' of arg is a known key or x-NAME.KEY; also if it can only be a misspelt one: dotted, a
+ * section's or another program's name, and no file is called arg.  (A file of a key's name is given as ./a=b.) */
 bool cfg_is_setting(const char *arg);
-/* Range and choice checks over all values (each was checked when set); cross-checks are each tool's. */
+/* Range and choice are checked when a value is set; cross-checks of several values are each tool's. */
 
 /* Values, by path; asserts that path is in the schema and of that type.  Defaults apply.  Pointers live as long as c. */
 bool cfg_is_set(const struct config *c, const char *path);             /* by a file or the command line */
 const char *cfg_str(const struct config *c, const char *path);         /* STR, PATH, ENUM: "" if not set */
 int64_t cfg_int(const struct config *c, const char *path);             /* INT, SIZE */
-double cfg_num(const struct config *c, const char *path);              /* NUM, INT; NUM_OR_ENUM: NAN if it is a word (cfg_str gives it) */
+double cfg_num(const struct config *c, const char *path);              /* NUM, INT, SIZE; NAN if not set, and for a NUM_OR_ENUM that is a word (cfg_str gives it) */
 bool cfg_bool(const struct config *c, const char *path);
 size_t cfg_count(const struct config *c, const char *path);            /* items of a list or map */
 const char *cfg_item(const struct config *c, const char *path, size_t i);      /* list item, or map value, as text */
 const char *cfg_item_name(const struct config *c, const char *path, size_t i); /* map: its name */
-double cfg_item_num(const struct config *c, const char *path, size_t i);
+double cfg_item_num(const struct config *c, const char *path, size_t i);       /* NUMS, MAP; NAN if a map's value is no number */
 /* "sft.yaml:12:3", "command line", "-m", "default": for messages about a value. */
 const char *cfg_origin(const struct config *c, const char *path);
-/* EX_CONFIG: "ORIGIN: PATH: message". */
+/* Adds a line, EX_CONFIG: "ORIGIN: PATH: message" ("PATH: message" about a default). */
 int cfg_error(const struct config *c, struct err *err, const char *path, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
-/* All keys with values as YAML that reads back equal, each with its origin as a comment, x- sections carried as they are read. */
+/* All keys with values as YAML that reads back equal, each with its origin as a comment, x- sections carried along.  Paths are
+ * printed absolute, so that it can be saved in any folder.  Read back, a default counts as set: compare values, not cfg_is_set. */
 void cfg_print(const struct config *c, struct buf *out);
-/* One value bare, for shells: lists one item a line, maps name=value lines.  -1 with EX_USAGE and the nearest key if unknown. */
+/* One value bare, for shells: lists one item a line, maps name=value lines.  Keys of x- sections too.
+ * -1 with EX_USAGE and the nearest key if unknown. */
 int cfg_print_key(const struct config *c, const char *path, struct buf *out, struct err *err);
 /* {"optim.lr": 1e-4, ...}: every value but those whose rows the caller names as free (NULL-terminated list of paths or "section."). */
 void cfg_to_json(const struct config *c, const char *const *leave_out, struct buf *out);

@@ -7,24 +7,19 @@
 #include "libcommon/config_int.h"
 #include "libcommon/file.h"
 #include "libcommon/json.h"
+#include "libcommon/utf8.h"
 
 /* The code point at *p, which moves on; -1 (and one byte on) for what is no UTF-8. */
 static int32_t next_rune(const char **p)
 {
 	const unsigned char *s = (const unsigned char *)*p;
-	int more = s[0] < 0x80 ? 0 : s[0] < 0xc2 ? -1 : s[0] < 0xe0 ? 1 : s[0] < 0xf0 ? 2 : s[0] < 0xf5 ? 3 : -1;
-	int32_t c = more == 0 ? s[0] : more > 0 ? s[0] & (0x3f >> more) : -1;
-	static const int32_t least[] = { 0, 0x80, 0x800, 0x10000 };
+	size_t n = utf8_len(*p, *p + strnlen(*p, 4));
+	int32_t c = n == 1 ? s[0] : s[0] & (0x7f >> n);
 
-	++*p;
-	for (int i = 1; i <= more; i++, ++*p) {
-		if ((s[i] & 0xc0) != 0x80)
-			return -1;
+	*p += n + !n;
+	for (size_t i = 1; i < n; i++)
 		c = c << 6 | (s[i] & 0x3f);
-	}
-	if (more > 0 && (c < least[more] || (c >= 0xd800 && c < 0xe000) || c > 0x10ffff))
-		return -1;
-	return c;
+	return n ? c : -1;
 }
 
 bool cfg_utf8_valid(const char *s)

@@ -65,6 +65,17 @@ int err_more(struct err *err, int code, const char *fmt, ...)
 	return -1;
 }
 
+int err_add(struct err *err, const struct err *more)
+{
+	for (const char *s = more->msg; *s; s += *s == '\n') {
+		size_t n = strcspn(s, "\n");
+
+		err_more(err, more->code, "%.*s", (int)n, s);
+		s += n;
+	}
+	return -1;
+}
+
 int err_prefix(struct err *err, const char *fmt, ...)
 {
 	char old[sizeof(err->msg)];

@@ -25,6 +25,8 @@ int err_set(struct err *err, int code, const char *fmt, ...) __attribute__((form
 int err_errno(struct err *err, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* Append one more line (the first call is like err_set); when full, "... and more" once. */
 int err_more(struct err *err, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* Append every line of more; what went wrong first keeps its code. */
+int err_add(struct err *err, const struct err *more);
 /* Put a prefix such as "data.jsonl:311: " before the (one-line) message that is there. */
 int err_prefix(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* "out of memory for N bytes" with EX_OSERR. */

@@ -62,8 +62,9 @@ static void unknown_option(struct tool_parse *p, const char *name, size_t n)
 	char asked[64];
 	size_t k = 0;
 
-	for (; p->opts[k]; k++)
-		names[k] = p->opts[k]->long_name;
+	for (size_t i = 0; p->opts[i]; i++)
+		if (p->opts[i]->help)
+			names[k++] = p->opts[i]->long_name;
 	snprintf(asked, sizeof(asked), "%.*s", (int)(n < 63 ? n : 63), name);
 	near = nearest_name(asked, names, k);
 	usage(p, "unknown option '--%s'%s%s%s", asked, near ? " (did you mean '--" : "", near ? near : "", near ? "'?)" : "");

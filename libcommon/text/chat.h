@@ -17,28 +17,39 @@ struct message { enum role role; const char *text; size_t n; };   /* borrowed */
 
 struct chat_template;
 /*
- * source: the model's template text (tokenizer_chat_template), or NULL.  name: data.template: "" = the model's own, "chatml", "llama3", "none", or a file
- * holding a template.  vars: data.template_vars as pairs name, value.  *c is NULL if there is no template ("none", or the model has none).
+ * name: data.template: "" = the model's own (tokenizer_chat_template), "chatml", "llama3", "none", or a file that holds a known template.
+ * vars: data.template_vars as pairs name, value; one that the template does not know is EX_CONFIG.  *c is NULL if there is no template
+ * ("none", or the model has none).  The tokens that the template writes must be in the tokenizer.  t must outlive *c.
  */
 int chat_open(struct chat_template **c, const struct tokenizer *t, const char *name, const char *const (*vars)[2], size_t nvars, struct err *err);
 void chat_close(struct chat_template *c);
 const char *chat_name(const struct chat_template *c);       /* "chatml", "smollm2", "llama3" ... */
 const char *chat_source(const struct chat_template *c);     /* template text, for exports */
-const char *chat_sha256(const struct chat_template *c);
+const char *chat_sha256(const struct chat_template *c);     /* of chat_source */
 
+struct answer { size_t begin, end; uint32_t message; bool empty; };   /* bytes of content and end-of-turn token of an assistant's turn */
 struct rendered {
 	struct buf text;
-	struct buf owner;      /* one byte a byte of text: 0 = template, 1 = content of a message */
-	struct buf train;      /* one byte a byte of text: 1 = within an assistant span (content and end-of-turn token) */
-	struct buf turn;       /* u32 a byte: index of the message, for train_on=last */
+	struct buf allowed;    /* one byte a byte of text: 1 = the template's own, 0 = content, where special tokens are only text (D8) */
+	struct answer *answers; size_t nanswers, cap;
 };
 void rendered_release(struct rendered *r);
 /* generation_prompt: end with the assistant's header.  EX_DATAERR "messages[1].role: ..." if the template does not allow the sequence. */
 int chat_render(const struct chat_template *c, const struct message *m, size_t n, bool generation_prompt, struct rendered *out, struct err *err);
 
+/*
+ * What is trained.  ASSISTANT: every answer's content and its end-of-turn token (never the header before it nor the newline after it);
+ * LAST: the last answer only; ALL: everything but the first token.  A token is trained if at least one of its bytes is in a trained
+ * span, so a token that joins the end of a header with the start of an answer is trained.  Nothing is ever masked by its id.
+ */
 enum train_on { TRAIN_ASSISTANT, TRAIN_LAST, TRAIN_ALL };
-/* A row, ready: ids, mask (mask[0] = 0), owned. */
-struct sample { uint32_t *ids; uint8_t *mask; size_t n, cap; uint64_t special_in_content; };
+/* A row, ready: ids, mask (mask[0] = 0), owned; used again by the next call.  {0} is an empty one. */
+struct sample {
+	uint32_t *ids; uint8_t *mask; size_t n, cap, mask_cap;
+	uint64_t special_in_content;     /* strings of special tokens found in content */
+	struct rendered scratch;
+	struct specials *specials;
+};
 void sample_release(struct sample *s);
 
 struct chat_opts {
@@ -46,7 +57,10 @@ struct chat_opts {
 	bool eos;                                /* text rows and template-less rows end with a trained EOS */
 	enum { SPECIAL_TEXT, SPECIAL_ALLOW, SPECIAL_ERROR } special;
 };
-/* Messages through the template (c not NULL). */
+/*
+ * Messages through the template (c not NULL).  The first id is BOS if the template writes it or the tokenizer adds it, once.
+ * EX_DATAERR if there is no answer to train on, or every trained answer is empty (D13).
+ */
 int sample_chat(struct sample *s, struct encoder *e, const struct tokenizer *t, const struct chat_template *c,
 	const struct message *m, size_t n, const struct chat_opts *o, struct err *err);
 /* Prompt and answer without a template: prompt ids are those of the prompt alone (K3), BOS as the tokenizer says, EOS by opts. */

@@ -57,6 +57,7 @@ struct param {
 };
 
 struct model;
+/* The arch's and the options' pointers must outlive the model. */
 int model_new(struct model **m, const struct arch *a, const struct model_opts *o, const struct plan *p, struct device *d, struct comm *c, struct err *err);
 void model_free(struct model *m);
 int model_load(struct model *m, const struct modelfile *f, struct err *err);                     /* base weights */
@@ -104,6 +105,8 @@ void model_set_updates(struct model *m, uint64_t n);
  * lens[i] new tokens of sequence i lie in ids one after another; slots[i] < gen_slots; a slot's length grows; kv_reset empties it.
  */
 int kv_feed(struct model *m, int nseq, const int *slots, const int32_t *lens, const uint32_t *ids, float *logits, struct err *err);
+int model_gen_slots(const struct model *m);
+long model_gen_len(const struct model *m);
 void kv_reset(struct model *m, int slot);
 long kv_len(const struct model *m, int slot);
 #endif

@@ -216,11 +216,18 @@ static void apply_file(struct config *c, const struct cfg_src *src, const struct
 	}
 }
 
+void cfg_read_text(struct config *c, const struct cfg_src *src, const char *text, size_t n)
+{
+	struct cfg_node *root;
+
+	if (cfg_yaml_tree(&c->arena, src, text, n, &root) == 0 && root)
+		apply_file(c, src, root);
+}
+
 int cfg_read_file(struct config *c, const char *path, struct err *err)
 {
 	struct cfg_src src = { .name = strcmp(path, "-") ? path : "stdin", .is_file = true, .err = err };
 	struct buf text = {0};
-	struct cfg_node *root;
 	struct err e = {0};
 	char *dir = path_dir(path);
 
@@ -229,8 +236,8 @@ int cfg_read_file(struct config *c, const char *path, struct err *err)
 	src.dir = strcmp(dir, ".") ? dir : NULL;
 	if (file_read(path, CFG_FILE_MAX, &text, &e) < 0)
 		err_more(err, e.code == EX_DATAERR ? EX_CONFIG : e.code, "%s", e.msg);
-	else if (cfg_yaml_tree(&c->arena, &src, text.p, text.n, &root) == 0 && root)
-		apply_file(c, &src, root);
+	else
+		cfg_read_text(c, &src, text.p, text.n);
 	buf_release(&text);
 	free(dir);
 	return err->code ? -1 : 0;

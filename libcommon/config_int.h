@@ -71,6 +71,8 @@ struct config {
 
 /* Add "NAME:LINE:COL: message" (or "NAME: message") to src->err; EX_CONFIG; returns -1. */
 int cfg_src_error(const struct cfg_src *src, const struct cfg_node *at, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* Read a file's text; errors are added to src->err. */
+void cfg_read_text(struct config *c, const struct cfg_src *src, const char *text, size_t n);
 /* *root NULL if there is no value at all.  Errors are in src->err; the tree is whole unless -1 is returned. */
 int cfg_yaml_tree(struct arena *a, const struct cfg_src *src, const char *text, size_t n, struct cfg_node **root);
 bool cfg_null_word(const char *s);                /* "", ~, null: not set, where not quoted */

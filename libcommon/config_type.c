@@ -123,7 +123,7 @@ static const char *nearest_choice(const char *choices, const char *s, char out[6
 
 	while (n < 16 && cfg_next_choice(&choices, words[n])) {
 		list[n] = words[n];
-		n++;
+		n += strcmp(words[n], "number") != 0;   /* stands for a number */
 	}
 	near = nearest_name(s, list, n);
 	if (!near)
@@ -140,10 +140,11 @@ static int bad_choice(const struct typing *t, const struct cfg_node *at)
 	while (cfg_next_choice(&p, word)) {
 		size_t n = strlen(all);
 
-		snprintf(all + n, sizeof(all) - n, "%s%s", !n ? "" : *p ? ", " : " or ", word);
+		snprintf(all + n, sizeof(all) - n, "%s%s%s", !n ? "" : *p ? ", " : " or ", strcmp(word, "number") ? "" : "a ", word);
 	}
 	hint = nearest_choice(t->row->choices, at->text, near);
-	return cfg_src_error(t->src, at, "%s must be %s%s, found '%.*s'%s%s%s", t->row->path, strpbrk(t->row->choices, "|") ? "one of " : "",
+	return cfg_src_error(t->src, at, "%s must be %s%s, found '%.*s'%s%s%s", t->row->path,
+		t->row->type == CFG_ENUM && strchr(t->row->choices, '|') ? "one of " : "",
 		all, CFG_SHOWN, at->text, hint ? " (did you mean '" : "", hint ? hint : "", hint ? "'?)" : "");
 }
 
@@ -158,15 +159,21 @@ static int wrong(const struct typing *t, const struct cfg_node *at, const char *
 
 static const char *bound(double v, char out[32])
 {
-	snprintf(out, 32, v == floor(v) && fabs(v) < 1e16 ? "%.0f" : "%g", v);
+	snprintf(out, 32, v == floor(v) && fabs(v) < 1e16 ? "%.0f" : "%.10g", v);
 	return out;
 }
 
-static int in_range(const struct typing *t, const struct cfg_node *at, double v)
+/* Compared as integers, so that 2^53 + 1 is more than 2^53. */
+static bool above(const struct cfg_row *row, int64_t i)
+{
+	return (row->type == CFG_INT || row->type == CFG_SIZE) && i > (int64_t)row->max;
+}
+
+static int in_range(const struct typing *t, const struct cfg_node *at, double v, int64_t i)
 {
 	char lo[32], hi[32];
 
-	if (!t->check || (v >= t->row->min && v <= t->row->max))
+	if (!t->check || (v >= t->row->min && v <= t->row->max && !above(t->row, i)))
 		return 0;
 	return cfg_src_error(t->src, at, "%s must be between %s and %s, found '%.*s'", t->row->path, bound(t->row->min, lo),
 		bound(t->row->max, hi), CFG_SHOWN, at->text);
@@ -209,7 +216,7 @@ static int type_number(const struct typing *t, const struct cfg_node *at, struct
 		v->num = (double)v->i;
 	else if (!cfg_parse_num(at->text, &v->num))
 		return wrong(t, at, "a finite number");
-	return in_range(t, at, v->num);
+	return in_range(t, at, v->num, v->i);
 }
 
 static int type_scalar(const struct typing *t, const struct cfg_node *at, struct cfg_value *v)
@@ -252,7 +259,7 @@ static int type_item(const struct typing *t, const struct cfg_node *at, struct c
 	v->nums[v->n] = NAN;
 	if (!cfg_parse_num(at->text, &v->nums[v->n]) && t->row->type == CFG_NUMS)
 		return wrong(t, at, "a list of finite numbers");
-	if (t->row->type == CFG_NUMS && in_range(t, at, v->nums[v->n]) < 0)
+	if (t->row->type == CFG_NUMS && in_range(t, at, v->nums[v->n], 0) < 0)
 		return -1;
 	v->n++;
 	return 0;

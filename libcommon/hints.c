@@ -243,6 +243,25 @@ static void nearest_key(const char *path, char *out, size_t n)
 		foreign_hint(find_foreign(near), path, out, n);
 }
 
+static bool nearest_section(const char *name, char *out, size_t n)
+{
+	char sections[32][NAME_MAX_LEN + 1];
+	const char *names[32], *near;
+	size_t k = 0;
+
+	for (size_t i = 0; i < cfg_nrows && k < 32; i++) {
+		if (i && !strncmp(cfg_rows[i].path, cfg_rows[i - 1].path, strcspn(cfg_rows[i].path, ".") + 1))
+			continue;
+		snprintf(sections[k], sizeof(sections[k]), "%.*s", (int)strcspn(cfg_rows[i].path, "."), cfg_rows[i].path);
+		names[k] = sections[k];
+		k++;
+	}
+	near = nearest_name(name, names, k);
+	if (near)
+		snprintf(out, n, " (did you mean the section '%s'?)", near);
+	return near != NULL;
+}
+
 void cfg_hint(const char *path, char *out, size_t n)
 {
 	char norm[NAME_MAX_LEN + 1];
@@ -262,6 +281,6 @@ void cfg_hint(const char *path, char *out, size_t n)
 		snprintf(out, n, " (did you mean '%s'?)", norm);
 	else if (f)
 		foreign_hint(f, NULL, out, n);
-	else if (!other_section(last_part(norm), out, n))
+	else if (!other_section(last_part(norm), out, n) && (strchr(norm, '.') || !nearest_section(norm, out, n)))
 		nearest_key(norm, out, n);
 }

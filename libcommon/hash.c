@@ -48,6 +48,11 @@ void hash64_free(struct hash64_state *h)
 	XXH64_freeState(state(h));
 }
 
+void hash64_hex(uint64_t v, char hex[XXH64_HEX])
+{
+	snprintf(hex, XXH64_HEX, "%016llx", (unsigned long long)v);
+}
+
 int hash64_file(const char *path, uint64_t *value, uint64_t *bytes, struct err *err)
 {
 	FILE *fp = fopen(path, "rb");

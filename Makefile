@@ -1,7 +1,7 @@
 # tune -- GNU make, no configure step.  Everything built goes under build/; the programs lie in build/bin/.
 #
 #   make                      build
-#   make check                all tests that need no GPU and no model download
+#   make check [MODEL=F]      all tests that need no GPU; with MODEL, check-real too
 #   make check-asan           the same under AddressSanitizer and UBSan
 #   make check-real MODEL=F   against goldens of SmolLM2-135M-Instruct (F: its .gguf)
 #   make fuzz [SECONDS=600]   fuzz drivers of every outside format (clang)
@@ -124,7 +124,7 @@ $(B)/flags: FORCE
 # ---- tests ----
 # Each part says what it ran; the last line adds them up: 'N passed, N failed'.
 check: all $(UNITS:%=$(B)/unit/%)
-	@B=$(B) J=$(J) sh tests/run.sh $(UNITS:%=$(B)/unit/%) $(BATS)
+	@B=$(B) J=$(J) MODEL='$(MODEL)' sh tests/run.sh $(UNITS:%=$(B)/unit/%) $(BATS) $(if $(MODEL),tests/real/real.bats)
 check-unit: $(UNITS:%=$(B)/unit/%)
 	@B=$(B) J=$(J) sh tests/run.sh $^
 check-cli: all

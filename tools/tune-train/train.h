@@ -5,7 +5,7 @@
 #include "core/model.h"
 #include "core/schedule.h"
 #include "feed.h"
-#include "libcommon/text/chat.h"
+#include "libcommon/text/settings.h"
 #include "libcommon/tool.h"
 #include "loss/loss.h"
 

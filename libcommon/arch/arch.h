@@ -2,10 +2,18 @@
 #define TUNE_ARCH_H
 /*
  * arch: a decoder model as data.  config.json or GGUF keys -> struct arch, and tensor names both ways; a family is one file
- * (llama.c, mistral.c, qwen2.c) that returns a row of the family table.  core takes a struct arch and knows no file.
+ * (llama.c, mistral.c, qwen2.c) with a row of the family table.  core takes a struct arch and knows no file.
  *
  * A key of config.json that we do not know is refused by name unless it is on the list of keys that do not change the computation
- * (torch_dtype, use_cache, architectures, ...); so is a known key with a value that we cannot honour (faults R8, R5).
+ * (torch_dtype, use_cache, architectures, ...); so is a known key with a value that we cannot honour (faults R8, R5).  All such keys
+ * are named at once.  Keys may be as old or new transformers write them (rope_theta and rope_scaling, or rope_parameters; "type" or
+ * "rope_type"); where both stand they must agree.  What may be absent, and is then as transformers has it: num_key_value_heads (=
+ * num_attention_heads; mistral 8), head_dim (hidden_size / heads), rms_norm_eps (1e-6), rope_theta (10000), hidden_act (silu),
+ * max_position_embeddings (2048; mistral 131072, qwen2 32768), sliding_window (mistral 4096), tie_word_embeddings and biases (false).
+ * Token ids that are absent are none.  Sizes have limits, so that a hostile file can't ask for much (S3).
+ *
+ * GGUF: architectures llama (Llama, Mistral, SmolLM2) and qwen2; unknown keys of the architecture are refused as above.  Its
+ * rope_freqs.weight must be what a llama3 scaling gives (with low_freq_factor 1, as all such models have), and is read as one.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,7 +23,7 @@
 
 enum norm_kind { NORM_RMS };
 enum act_kind { ACT_SILU, ACT_GELU_TANH, ACT_GELU };          /* of the gate: y = act(gate) * up */
-enum rope_kind { ROPE_NONE, ROPE_DEFAULT, ROPE_LINEAR, ROPE_LLAMA3, ROPE_FREQS };   /* FREQS: GGUF's rope_freqs.weight divides the frequencies */
+enum rope_kind { ROPE_NONE, ROPE_DEFAULT, ROPE_LINEAR, ROPE_LLAMA3 };
 
 struct arch {
 	char family[32];              /* "llama", "mistral", "qwen2": config.json's model_type */
@@ -28,12 +36,11 @@ struct arch {
 	enum rope_kind rope;
 	double rope_theta;
 	double rope_factor, rope_low_freq, rope_high_freq; int rope_original;   /* LINEAR: factor; LLAMA3: all four */
-	float *rope_freqs;            /* owned; FREQS: head_dim/2 divisors, else NULL */
 	bool tied;                    /* head = embedding */
 	bool bias_qkv, bias_o, bias_mlp;
 	bool qk_norm;                 /* later families; refused by core until then */
-	int window;                   /* sliding attention window in tokens; 0 = none */
-	int *layer_window;            /* owned; NULL = all layers alike */
+	int window;                   /* sliding attention: a token sees itself and the window - 1 before it; 0 = all before it */
+	int *layer_window;            /* owned; layers entries, each 0 or window; NULL = all layers have `window` */
 	double attn_scale;            /* 0 = head_dim^-0.5 */
 	double attn_softcap, head_softcap, embed_scale, residual_scale, logit_scale;   /* 0 or 1 = none */
 	int64_t bos, pad;             /* -1 = none */
@@ -47,6 +54,8 @@ int arch_from_gguf(struct arch *a, const struct gguf *g, const char *where, stru
 void arch_to_config(const struct arch *a, enum dtype dtype, struct buf *out);
 /* general.* and FAMILY.* keys (not the tokenizer's). */
 int arch_to_gguf(const struct arch *a, struct gguf_w *w, const char *name, enum dtype dtype, struct err *err);
+/* The values of GGUF's rope_freqs.weight [head_dim/2] (F32), which a llama3 scaling needs: true, or false if there is to be none. */
+bool arch_rope_freqs(const struct arch *a, float *freqs);
 void arch_release(struct arch *a);
 uint64_t arch_param_count(const struct arch *a);     /* a tied head counts once */
 
@@ -68,6 +77,6 @@ int arch_tensors(const struct arch *a, struct arch_tensor **list, size_t *n, str
 const char *arch_linear_name(enum tensor_role role);
 /* Row r of a [heads*head_dim, in] weight in Hugging Face order is row gguf_row(r) of GGUF's. */
 uint64_t gguf_row(uint64_t r, int heads, uint64_t rows);
-/* rope inverse frequencies, head_dim/2, double then float as transformers computes them, scaling applied. */
+/* rope inverse frequencies, head_dim/2, in fp32 and in the order of operations of transformers, scaling applied. */
 void arch_rope_inv_freq(const struct arch *a, float *inv_freq);
 #endif

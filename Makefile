@@ -138,9 +138,13 @@ check-real: all
 SECONDS ?= 600
 FB := build/fuzz
 fuzz-build: $(FUZZ:%=$(FB)/%)
-$(FB)/fuzz_%: tests/fuzz/fuzz_%.c $(COMMON) $(B)/gen/rows.inc $(B)/gen/names.h
+fuzzcc = clang $(ALL_CPPFLAGS) -std=c11 -pthread -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined
+$(FB)/obj/%.c.o: %.c $(B)/flags $(B)/gen/rows.inc $(B)/gen/names.h
 	@mkdir -p $(@D)
-	clang $(ALL_CPPFLAGS) -std=c11 -pthread -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined $< $(COMMON) $(PKG_LIBS) -lm -o $@
+	$(fuzzcc) -fsanitize=fuzzer-no-link -MMD -MP -c $< -o $@
+$(FB)/libcommon.a: $(COMMON:%=$(FB)/obj/%.o)
+$(FB)/fuzz_%: $(FB)/obj/tests/fuzz/fuzz_%.c.o $(FB)/libcommon.a
+	$(fuzzcc) -fsanitize=fuzzer $^ $(PKG_LIBS) -lm -o $@
 fuzz: fuzz-build
 	@for f in $(FUZZ); do s=tests/fuzz/seeds/$${f#fuzz_}; mkdir -p $(FB)/corpus/$$f $(FB)/crashes; \
 	  $(FB)/$$f -max_total_time=$(SECONDS) -timeout=10 -rss_limit_mb=2048 -artifact_prefix=$(FB)/crashes/$$f- $(FB)/corpus/$$f $$s || exit 1; done
@@ -186,4 +190,4 @@ clean:
 FORCE:
 .PHONY: all check check-unit check-cli check-asan check-real check-headers fuzz fuzz-build fuzz-seeds bench lint install uninstall help clean FORCE
 .SECONDARY:
--include $(shell test -d $(B)/obj && find $(B)/obj -name '*.d')
+-include $(shell test -d $(B)/obj && find $(B)/obj $(wildcard $(FB)/obj) -name '*.d')

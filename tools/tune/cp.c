@@ -10,6 +10,27 @@
 
 enum { COPY_MAX = 1 << 20 };
 
+/* A recipe reads lib.bash beside itself.  The copy reads it where it lies, so that it runs from any folder. */
+static int point_at_library(struct buf *text, const char *recipe, struct err *err)
+{
+	static const char here[] = "$(dirname \"$0\")/";
+	char *dir = path_dir(recipe), *at = strstr(text->p, here);
+	struct buf out = {0};
+	int rc;
+
+	if (!dir)
+		return err_oom(err, strlen(recipe));
+	if (at && !strpbrk(dir, "\"$`\\")) {   /* it stands in double quotes */
+		buf_put(&out, text->p, (size_t)(at - text->p));
+		buf_printf(&out, "%s/%s", dir, at + strlen(here));
+		buf_release(text);
+		*text = out;
+	}
+	rc = buf_ok(text, err);
+	free(dir);
+	return rc;
+}
+
 static int copy(const struct item *it, const char *dest, bool force, struct err *err)
 {
 	char *path = is_dir(dest) ? path_join(dest, it->name) : mem_strdup(dest, err);
@@ -23,7 +44,8 @@ static int copy(const struct item *it, const char *dest, bool force, struct err 
 		err_oom(err, strlen(dest));
 		goto done;
 	}
-	if (file_read(it->path, COPY_MAX, &text, err) < 0 || outfile_open(&out, path, force, err) < 0)
+	if (file_read(it->path, COPY_MAX, &text, err) < 0 || (it->recipe && point_at_library(&text, it->path, err) < 0) ||
+	    outfile_open(&out, path, force, err) < 0)
 		goto done;
 	if (fwrite(text.p, 1, text.n, out.fp) != text.n ||
 	    (it->recipe && out.tmp && fchmod(fileno(out.fp), 0777 & ~mask) < 0)) {

@@ -4,6 +4,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct buf;
+
+/* Append p[0..n) with each ill-formed sequence as one U+FFFD. */
+void utf8_repair(const char *p, size_t n, struct buf *out);
+
 /* Bytes of the well-formed sequence at p, or 0 if there is none before end. */
 static inline size_t utf8_len(const char *p, const char *end)
 {

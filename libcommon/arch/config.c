@@ -1,6 +1,6 @@
 /* config.json both ways. */
-#include <math.h>
-#include <stdlib.h>
+
+#include <string.h>
 
 #include "libcommon/arch/family.h"
 
@@ -53,105 +53,6 @@ static const struct { const char *name; enum dtype dtype; } dtypes[] = {
 	{ "torch.float16", DT_F16 }
 };
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
-/* ---- readers to which null is absence ---- */
-
-const struct json *cfg_get(const struct cfg *c, const char *name)
-{
-	const struct json *v = json_get(c->json, name);
-
-	return json_is(v, JSON_NULL) ? NULL : v;
-}
-
-int cfg_int(const struct cfg *c, const char *name, int64_t lo, int64_t hi, int *out)
-{
-	int64_t v = 0;
-
-	if (!cfg_get(c, name))
-		return 0;
-	if (json_get_int(c->json, name, &v, c->where, c->err) < 0)
-		return -1;
-	if (v < lo || v > hi)
-		return err_set(c->err, EX_DATAERR, "%s: '%s' = %lld is not within %lld..%lld", c->where, name, (long long)v,
-			(long long)lo, (long long)hi);
-	*out = (int)v;
-	return 1;
-}
-
-int cfg_num(const struct cfg *c, const char *name, double lo, double hi, double *out)
-{
-	double v = 0;
-
-	if (!cfg_get(c, name))
-		return 0;
-	if (json_get_num(c->json, name, &v, c->where, c->err) < 0)
-		return -1;
-	if (v < lo || v > hi)
-		return err_set(c->err, EX_DATAERR, "%s: '%s' = %g is not within %g..%g", c->where, name, v, lo, hi);
-	*out = v;
-	return 1;
-}
-
-int cfg_bool(const struct cfg *c, const char *name, bool *out)
-{
-	return cfg_get(c, name) ? json_get_bool(c->json, name, out, c->where, c->err) : 0;
-}
-
-/* ---- which keys there may be ---- */
-
-static const struct config_key *find_key(const struct config_key *k, const struct json *name)
-{
-	for (; k->name; k++)
-		if (json_str_eq(name, k->name))
-			return k;
-	return NULL;
-}
-
-static bool is_number(const struct json *v, double want)
-{
-	return (v->type == JSON_INT && (double)v->i == want) || (v->type == JSON_NUM && v->d == want);
-}
-
-static bool value_fits(enum key_kind kind, const struct json *v)
-{
-	switch (kind) {
-	case KEY_FALSE:
-		return v->type == JSON_NULL || (v->type == JSON_BOOL && !v->b);
-	case KEY_ZERO:
-		return v->type == JSON_NULL || is_number(v, 0);
-	case KEY_ONE:
-		return v->type == JSON_NULL || is_number(v, 1);
-	case KEY_EMPTY:
-		return v->type == JSON_NULL || (v->type >= JSON_STR && v->n == 0);
-	default:
-		return true;
-	}
-}
-
-static int check_keys(const struct cfg *c, const struct family *f)
-{
-	static const char *const only[] = { [KEY_FALSE] = "false", [KEY_ZERO] = "0", [KEY_ONE] = "1", [KEY_EMPTY] = "null" };
-	struct err all = {0};
-	uint32_t i;
-
-	for (i = 0; i < c->json->n; i++) {
-		const struct json_member *m = &c->json->members[i];
-		const struct config_key *k = find_key(f->keys, &m->name);
-
-		if (!k)
-			k = find_key(shared_keys, &m->name);
-		if (!k)
-			err_more(&all, EX_DATAERR, "%s: unknown key '%s' for model_type '%s': it may change what the model computes; "
-				"if it does not, take it out", c->where, m->name.s, f->model_type);
-		else if (!value_fits(k->kind, &m->value))
-			err_more(&all, EX_DATAERR, "%s: '%s' is supported as %s only for model_type '%s'", c->where, k->name,
-				only[k->kind], f->model_type);
-	}
-	if (!all.code)
-		return 0;
-	*c->err = all;
-	return -1;
-}
 
 /* ---- values ---- */
 
@@ -238,13 +139,13 @@ static int read_one_id(const struct cfg *c, const char *name, int64_t *out)
 {
 	const struct json *v = cfg_get(c, name);
 
-	return !v || is_number(v, -1) ? 0 : read_id(c, name, v, out);
+	return !v || json_is_number(v, -1) ? 0 : read_id(c, name, v, out);
 }
 
 static int read_ids(struct arch *a, const struct cfg *c)
 {
 	const struct json *v = cfg_get(c, "eos_token_id");
-	uint32_t i, n = !v || is_number(v, -1) ? 0 : v->type == JSON_ARR ? v->n : 1;
+	uint32_t i, n = !v || json_is_number(v, -1) ? 0 : v->type == JSON_ARR ? v->n : 1;
 	int64_t id = -1;
 
 	if (n > COUNT(a->eos))
@@ -278,7 +179,7 @@ int arch_from_config(struct arch *a, const struct json *config, const char *wher
 		return -1;
 	}
 	arch_begin(a, f);
-	if (check_keys(&c, f) < 0 || read_sizes(a, &c) < 0 || read_act(a, &c) < 0 || read_dtype(a, &c) < 0 ||
+	if (cfg_check_keys(&c, f->keys, shared_keys) < 0 || read_sizes(a, &c) < 0 || read_act(a, &c) < 0 || read_dtype(a, &c) < 0 ||
 	    read_architectures(a, &c) < 0 || read_ids(a, &c) < 0 || rope_from_config(a, &c) < 0 || f->from_config(a, &c) < 0 ||
 	    arch_check(a, where, err) < 0) {
 		arch_release(a);

@@ -5,25 +5,7 @@
  * families[] of arch.c.  What a family's row doesn't say is as in Llama: RMSNorm before attention and MLP, gated MLP, half-split rope.
  */
 #include "libcommon/arch/arch.h"
-
-/* A config.json as the readers below see it: null is the same as absent. */
-struct cfg {
-	const struct json *json;
-	const char *where;
-	struct err *err;
-};
-/* 1 found, 0 absent (*out keeps its value), -1 wrong type or not within lo..hi, by name. */
-int cfg_int(const struct cfg *c, const char *name, int64_t lo, int64_t hi, int *out);
-int cfg_num(const struct cfg *c, const char *name, double lo, double hi, double *out);
-int cfg_bool(const struct cfg *c, const char *name, bool *out);
-const struct json *cfg_get(const struct cfg *c, const char *name);       /* NULL if absent or null */
-
-enum key_kind {
-	KEY_READ,        /* honoured */
-	KEY_HARMLESS,    /* does not change the computation */
-	KEY_FALSE, KEY_ZERO, KEY_ONE, KEY_EMPTY      /* only this value (or null) is what we compute */
-};
-struct config_key { const char *name; enum key_kind kind; };
+#include "libcommon/arch/cfg.h"
 
 struct family {
 	const char *model_type, *arch_class;

@@ -1,10 +1,13 @@
 #ifndef TUNE_MODELFILE_H
 #define TUNE_MODELFILE_H
 /*
- * modelfile: what MODEL means (contracts.md 1): a Hugging Face folder, a .gguf, a checkpoint (step folder), a RUN (its latest), a PEFT
- * folder (its base from base_model_name_or_path relative to the folder).  Gives the arch and every tensor by Hugging Face name and row
- * order, whatever the file.  A folder with only pickled weights is refused with the remedy (S5).  Tie flag and file content are
- * reconciled as fault C4 says; a missing or surplus tensor is refused by name.
+ * modelfile: what MODEL means: a Hugging Face folder, a .gguf, a checkpoint (step folder), a RUN (its latest), a PEFT folder (its base
+ * from base_model_name_or_path, absolute or relative to the folder; the user's own file, so it may lead anywhere).  Gives the arch and
+ * every tensor by Hugging Face name and row order, whatever the file.  A folder with only pickled weights is refused with the remedy (S5).
+ *
+ * Tie flag and file content must agree (C4): tied without lm_head; tied with an lm_head of the embedding's very bytes; not tied with an
+ * lm_head.  Missing, surplus and misshapen tensors are refused by name, all at once; rotary_emb.inv_freq, which old files hold, is not read.
+ * arch.vocab is the number of embedding rows; that the tokenizer's ids are below it is the caller's to check (K5).
  */
 #include "libcommon/arch/arch.h"
 #include "libcommon/hash.h"
@@ -29,22 +32,32 @@ struct modelfile {
 	const struct tensor **src;      /* src[i]: where tensors[i] lies */
 	struct safetensors *st; struct gguf *gguf;
 };
-/* base_override: -m when path is an adapter, or NULL.  weights = false: config and tokenizer only (model.init=random). */
+/* Errors: EX_NOINPUT what isn't there, EX_DATAERR what doesn't fit.  base_override: -m when path is an adapter, or NULL.  weights = false: config and tokenizer only (model.init=random). */
 int modelfile_open(struct modelfile *m, const char *path, const char *base_override, bool weights, struct err *err);
 void modelfile_close(struct modelfile *m);
 int modelfile_index(const struct modelfile *m, const char *hf_name);      /* -1 if absent */
-/* Rows [row0, row0 + rows) of tensor i as fp32 in Hugging Face order (a 1-d tensor is one row a element). */
+/* Rows [row0, row0 + rows) of tensor i as fp32 in Hugging Face order (each element of a 1-d tensor is a row). May be called from several threads. */
 int modelfile_read_f32(const struct modelfile *m, size_t i, uint64_t row0, uint64_t rows, float *dst, struct err *err);
 enum dtype modelfile_dtype(const struct modelfile *m);    /* of the matrices: F32, BF16, F16, or the commonest block type */
-/* Identity of the base: SHA-256 over (name, dtype, shape, xxh64 of data) of all tensors in name order. Reads every byte. */
+/*
+ * Identity of the base: SHA-256 over all tensors in the order of their Hugging Face names: the name with its NUL, the dtype's word with its
+ * NUL, the number of dimensions, each dimension and the XXH64 of the data as stored (u32le; 64-bit values low half first).  Reads every byte.
+ */
 int modelfile_identity(const struct modelfile *m, char hex[SHA256_HEX], struct err *err);
 
+/*
+ * Keys that we don't know, and known ones that we don't compute (use_dora, rank_pattern, bias, patterns as target_modules, ...), are refused
+ * by name; EX_DATAERR.  Targets are the linears of the blocks; modules_to_save: embed_tokens, lm_head.
+ */
 int peft_read(struct peft *p, const char *dir, struct err *err);
 int peft_write(const struct peft *p, const char *dir, struct err *err);   /* adapter_config.json */
 void peft_release(struct peft *p);
 double peft_scale(const struct peft *p);
-/* The folder of the newest valid checkpoint of a RUN (latest), a step folder itself, or path unchanged. Caller frees. */
+/*
+ * A RUN: the step folder of its `latest`, or, if that is broken, the newest one with a tune.json (EX_NOINPUT if there is none); anything else:
+ * path unchanged.  Caller frees.
+ */
 char *resolve_checkpoint(const char *path, struct err *err);
-/* Files to carry along from a model folder: tokenizer*, *.jinja, generation_config.json, special_tokens_map.json, vocab.json, merges.txt, added_tokens.json */
+/* Copy what goes along with a model: tokenizer*, *.jinja, generation_config.json, special_tokens_map.json, vocab.json, merges.txt, added_tokens.json, chat_template.json. */
 int carry_files(const char *from_dir, const char *to_dir, struct err *err);
 #endif

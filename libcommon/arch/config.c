@@ -56,14 +56,14 @@ static const struct { const char *name; enum dtype dtype; } dtypes[] = {
 
 /* ---- values ---- */
 
-static int need_int(const struct cfg *c, const char *name, int hi, int *out)
+static int need_int(const struct strict *c, const char *name, int hi, int *out)
 {
-	int got = cfg_int(c, name, 1, hi, out);
+	int got = strict_int(c, name, 1, hi, out);
 
 	return got ? got : err_set(c->err, EX_DATAERR, "%s: '%s' is missing", c->where, name);
 }
 
-static int read_sizes(struct arch *a, const struct cfg *c)
+static int read_sizes(struct arch *a, const struct strict *c)
 {
 	if (need_int(c, "vocab_size", VOCAB_MAX, &a->vocab) < 0 || need_int(c, "hidden_size", DIM_MAX, &a->dim) < 0 ||
 	    need_int(c, "intermediate_size", FFN_MAX, &a->ffn_dim) < 0 || need_int(c, "num_hidden_layers", LAYERS_MAX, &a->layers) < 0 ||
@@ -72,21 +72,21 @@ static int read_sizes(struct arch *a, const struct cfg *c)
 	if (!a->kv_heads || json_is(json_get(c->json, "num_key_value_heads"), JSON_NULL))
 		a->kv_heads = a->heads;
 	a->head_dim = a->dim / a->heads;
-	if (cfg_int(c, "num_key_value_heads", 1, HEADS_MAX, &a->kv_heads) < 0 || cfg_int(c, "head_dim", 2, HEAD_DIM_MAX, &a->head_dim) < 0 ||
-	    cfg_int(c, "max_position_embeddings", 1, POSITIONS_MAX, &a->max_positions) < 0 ||
-	    cfg_num(c, "rms_norm_eps", 0, 1, &a->norm_eps) < 0)
+	if (strict_int(c, "num_key_value_heads", 1, HEADS_MAX, &a->kv_heads) < 0 || strict_int(c, "head_dim", 2, HEAD_DIM_MAX, &a->head_dim) < 0 ||
+	    strict_int(c, "max_position_embeddings", 1, POSITIONS_MAX, &a->max_positions) < 0 ||
+	    strict_num(c, "rms_norm_eps", 0, 1, &a->norm_eps) < 0)
 		return -1;
 	if (a->head_dim < 2)
 		return err_set(c->err, EX_DATAERR, "%s: hidden_size %d is too small for %d heads", c->where, a->dim, a->heads);
-	return cfg_bool(c, "tie_word_embeddings", &a->tied) < 0 ? -1 : 0;
+	return strict_bool(c, "tie_word_embeddings", &a->tied) < 0 ? -1 : 0;
 }
 
-static int read_act(struct arch *a, const struct cfg *c)
+static int read_act(struct arch *a, const struct strict *c)
 {
 	const char *name = NULL;
 	size_t i;
 
-	if (!cfg_get(c, "hidden_act"))
+	if (!strict_get(c, "hidden_act"))
 		return 0;
 	if (json_get_str(c->json, "hidden_act", &name, c->where, c->err) < 0)
 		return -1;
@@ -98,12 +98,12 @@ static int read_act(struct arch *a, const struct cfg *c)
 	return err_set(c->err, EX_DATAERR, "%s: hidden_act '%s' is not supported (known: silu, gelu_pytorch_tanh, gelu)", c->where, name);
 }
 
-static int read_dtype(struct arch *a, const struct cfg *c)
+static int read_dtype(struct arch *a, const struct strict *c)
 {
-	const char *key = cfg_get(c, "torch_dtype") ? "torch_dtype" : "dtype", *name = NULL;
+	const char *key = strict_get(c, "torch_dtype") ? "torch_dtype" : "dtype", *name = NULL;
 	size_t i;
 
-	if (!cfg_get(c, key))
+	if (!strict_get(c, key))
 		return 0;
 	if (json_get_str(c->json, key, &name, c->where, c->err) < 0)
 		return -1;
@@ -115,9 +115,9 @@ static int read_dtype(struct arch *a, const struct cfg *c)
 	return err_set(c->err, EX_DATAERR, "%s: %s '%s' is not supported (known: float32, bfloat16, float16)", c->where, key, name);
 }
 
-static int read_architectures(struct arch *a, const struct cfg *c)
+static int read_architectures(struct arch *a, const struct strict *c)
 {
-	const struct json *v = cfg_get(c, "architectures");
+	const struct json *v = strict_get(c, "architectures");
 
 	if (!v || (v->type == JSON_ARR && v->n == 1 && json_str_eq(&v->items[0], a->arch_class)))
 		return 0;
@@ -126,7 +126,7 @@ static int read_architectures(struct arch *a, const struct cfg *c)
 		v->type == JSON_ARR && v->n && v->items[0].type == JSON_STR ? v->items[0].s : "");
 }
 
-static int read_id(const struct cfg *c, const char *name, const struct json *v, int64_t *out)
+static int read_id(const struct strict *c, const char *name, const struct json *v, int64_t *out)
 {
 	if (v->type != JSON_INT || v->i < 0 || v->i >= VOCAB_MAX)
 		return err_set(c->err, EX_DATAERR, "%s: '%s' must be a token id or null", c->where, name);
@@ -135,16 +135,16 @@ static int read_id(const struct cfg *c, const char *name, const struct json *v, 
 }
 
 /* -1 stands for "none" in some old files. */
-static int read_one_id(const struct cfg *c, const char *name, int64_t *out)
+static int read_one_id(const struct strict *c, const char *name, int64_t *out)
 {
-	const struct json *v = cfg_get(c, name);
+	const struct json *v = strict_get(c, name);
 
 	return !v || json_is_number(v, -1) ? 0 : read_id(c, name, v, out);
 }
 
-static int read_ids(struct arch *a, const struct cfg *c)
+static int read_ids(struct arch *a, const struct strict *c)
 {
-	const struct json *v = cfg_get(c, "eos_token_id");
+	const struct json *v = strict_get(c, "eos_token_id");
 	uint32_t i, n = !v || json_is_number(v, -1) ? 0 : v->type == JSON_ARR ? v->n : 1;
 	int64_t id = -1;
 
@@ -160,7 +160,7 @@ static int read_ids(struct arch *a, const struct cfg *c)
 
 int arch_from_config(struct arch *a, const struct json *config, const char *where, struct err *err)
 {
-	const struct cfg c = { config, where, err };
+	const struct strict c = { config, where, err };
 	const struct json *type = json_get(config, "model_type");
 	const struct family *f = json_is(type, JSON_STR) ? family_by_type(type->s, type->n) : NULL;
 
@@ -179,7 +179,7 @@ int arch_from_config(struct arch *a, const struct json *config, const char *wher
 		return -1;
 	}
 	arch_begin(a, f);
-	if (cfg_check_keys(&c, f->keys, shared_keys) < 0 || read_sizes(a, &c) < 0 || read_act(a, &c) < 0 || read_dtype(a, &c) < 0 ||
+	if (strict_check_keys(&c, f->keys, shared_keys) < 0 || read_sizes(a, &c) < 0 || read_act(a, &c) < 0 || read_dtype(a, &c) < 0 ||
 	    read_architectures(a, &c) < 0 || read_ids(a, &c) < 0 || rope_from_config(a, &c) < 0 || f->from_config(a, &c) < 0 ||
 	    arch_check(a, where, err) < 0) {
 		arch_release(a);

@@ -5,7 +5,7 @@
  * families[] of arch.c.  What a family's row doesn't say is as in Llama: RMSNorm before attention and MLP, gated MLP, half-split rope.
  */
 #include "libcommon/arch/arch.h"
-#include "libcommon/arch/cfg.h"
+#include "libcommon/arch/strict.h"
 
 struct family {
 	const char *model_type, *arch_class;
@@ -13,7 +13,7 @@ struct family {
 	bool gguf_permuted;                  /* GGUF holds the rows of q and k in interleaved rope order (R7) */
 	const struct config_key *keys;       /* the family's own rows: looked up before the shared ones; ends with a NULL name */
 	void (*defaults)(struct arch *a);
-	int (*from_config)(struct arch *a, const struct cfg *c);                /* its own keys, after the shared ones */
+	int (*from_config)(struct arch *a, const struct strict *c);                /* its own keys, after the shared ones */
 	void (*to_config)(const struct arch *a, struct json_w *w);
 };
 extern const struct family family_llama, family_mistral, family_qwen2;
@@ -32,7 +32,7 @@ int arch_set_windows(struct arch *a, const bool *windowed, int window, struct er
 enum { DIM_MAX = 1 << 17, LAYERS_MAX = 1024, HEADS_MAX = 1 << 12, HEAD_DIM_MAX = 1 << 12, FFN_MAX = 1 << 20, VOCAB_MAX = 1 << 24,
 	POSITIONS_MAX = 1 << 30 };
 
-int rope_from_config(struct arch *a, const struct cfg *c);
+int rope_from_config(struct arch *a, const struct strict *c);
 void rope_to_config(const struct arch *a, struct json_w *w);
 /* Recover a llama3 scaling from the divisors freqs[head_dim/2]; -1 if they are something else. */
 int rope_from_freqs(struct arch *a, const float *freqs, const char *where, struct err *err);

@@ -10,9 +10,9 @@ static void defaults(struct arch *a)
 	a->max_positions = 2048;
 }
 
-static int from_config(struct arch *a, const struct cfg *c)
+static int from_config(struct arch *a, const struct strict *c)
 {
-	if (cfg_bool(c, "attention_bias", &a->bias_qkv) < 0 || cfg_bool(c, "mlp_bias", &a->bias_mlp) < 0)
+	if (strict_bool(c, "attention_bias", &a->bias_qkv) < 0 || strict_bool(c, "mlp_bias", &a->bias_mlp) < 0)
 		return -1;
 	a->bias_o = a->bias_qkv;
 	return 0;

@@ -12,13 +12,13 @@ static void defaults(struct arch *a)
 	a->window = 4096;
 }
 
-static int from_config(struct arch *a, const struct cfg *c)
+static int from_config(struct arch *a, const struct strict *c)
 {
 	const struct json *window = json_get(c->json, "sliding_window");
 
 	if (json_is(window, JSON_NULL))      /* unlike an absent one, it means none */
 		a->window = 0;
-	return cfg_int(c, "sliding_window", 1, POSITIONS_MAX, &a->window) < 0 ? -1 : 0;
+	return strict_int(c, "sliding_window", 1, POSITIONS_MAX, &a->window) < 0 ? -1 : 0;
 }
 
 static void to_config(const struct arch *a, struct json_w *w)

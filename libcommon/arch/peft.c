@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libcommon/arch/cfg.h"
+#include "libcommon/arch/strict.h"
 #include "libcommon/arch/modelfile.h"
 #include "libcommon/file.h"
 #include "libcommon/outfile.h"
@@ -46,9 +46,9 @@ static bool is_saveable(const char *name)
 }
 
 /* A list of names that `fits` accepts; null and absent are an empty one. */
-static int read_names(const struct cfg *c, const char *key, bool (*fits)(const char *), const char *known, char ***names, size_t *n)
+static int read_names(const struct strict *c, const char *key, bool (*fits)(const char *), const char *known, char ***names, size_t *n)
 {
-	const struct json *v = cfg_get(c, key);
+	const struct json *v = strict_get(c, key);
 	uint32_t i;
 
 	if (!v)
@@ -83,11 +83,11 @@ static int all_linear(struct peft *p, struct err *err)
 	return p->targets ? 0 : -1;
 }
 
-static int read_targets(struct peft *p, const struct cfg *c)
+static int read_targets(struct peft *p, const struct strict *c)
 {
 	static const char linears[] = "q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj";
 
-	if (json_str_eq(cfg_get(c, "target_modules"), "all-linear")) {
+	if (json_str_eq(strict_get(c, "target_modules"), "all-linear")) {
 		if (all_linear(p, c->err) < 0)
 			return -1;
 	} else if (read_names(c, "target_modules", is_linear, linears, &p->targets, &p->ntargets) < 0) {
@@ -99,9 +99,9 @@ static int read_targets(struct peft *p, const struct cfg *c)
 }
 
 /* A key whose value must be one of two strings (or null). */
-static int must_be(const struct cfg *c, const char *key, const char *want)
+static int must_be(const struct strict *c, const char *key, const char *want)
 {
-	const struct json *v = cfg_get(c, key);
+	const struct json *v = strict_get(c, key);
 
 	if (!v || json_str_eq(v, want))
 		return 0;
@@ -110,10 +110,10 @@ static int must_be(const struct cfg *c, const char *key, const char *want)
 }
 
 /* PiSSA, OLoRA, CorDA, LoftQ and LoRA-GA change the base's weights: such an adapter is wrong on the base as published. */
-static int check_init(const struct cfg *c)
+static int check_init(const struct strict *c)
 {
 	static const char *const fine[] = { "gaussian", "eva", "orthogonal" };
-	const struct json *v = cfg_get(c, "init_lora_weights");
+	const struct json *v = strict_get(c, "init_lora_weights");
 	size_t i;
 
 	if (!v || v->type == JSON_BOOL)
@@ -125,18 +125,18 @@ static int check_init(const struct cfg *c)
 		"(PEFT: path_initial_model_for_weight_conversion)", c->where, v->type == JSON_STR ? v->s : json_type_name(v->type));
 }
 
-static int read_all(struct peft *p, const struct cfg *c)
+static int read_all(struct peft *p, const struct strict *c)
 {
 	const char *base = "";
-	int rank = cfg_check_keys(c, keys, no_keys) < 0 ? -1 : cfg_int(c, "r", 1, RANK_MAX, &p->rank);
+	int rank = strict_check_keys(c, keys, no_keys) < 0 ? -1 : strict_int(c, "r", 1, RANK_MAX, &p->rank);
 
 	if (rank < 0 || must_be(c, "peft_type", "LORA") < 0 || must_be(c, "task_type", "CAUSAL_LM") < 0 || must_be(c, "bias", "none") < 0 ||
-	    check_init(c) < 0 || cfg_num(c, "lora_alpha", 1e-6, 1e6, &p->alpha) < 0 || cfg_num(c, "lora_dropout", 0, 0.999, &p->dropout) < 0 ||
-	    cfg_bool(c, "use_rslora", &p->rslora) < 0)
+	    check_init(c) < 0 || strict_num(c, "lora_alpha", 1e-6, 1e6, &p->alpha) < 0 || strict_num(c, "lora_dropout", 0, 0.999, &p->dropout) < 0 ||
+	    strict_bool(c, "use_rslora", &p->rslora) < 0)
 		return -1;
-	if (!rank || !cfg_get(c, "lora_alpha"))
+	if (!rank || !strict_get(c, "lora_alpha"))
 		return err_set(c->err, EX_DATAERR, "%s: '%s' is missing", c->where, rank ? "lora_alpha" : "r");
-	if (cfg_get(c, "base_model_name_or_path") && json_get_str(c->json, "base_model_name_or_path", &base, c->where, c->err) < 0)
+	if (strict_get(c, "base_model_name_or_path") && json_get_str(c->json, "base_model_name_or_path", &base, c->where, c->err) < 0)
 		return -1;
 	p->base = mem_strdup(base, c->err);
 	return p->base ? read_targets(p, c) : -1;
@@ -152,7 +152,7 @@ int peft_read(struct peft *p, const char *dir, struct err *err)
 	if (!path) {
 		err_oom(err, strlen(dir));
 	} else if ((p->dir = mem_strdup(dir, err)) && json_parse_file(&doc, path, ADAPTER_CONFIG_MAX, err) == 0) {
-		struct cfg c = { &doc.root, path, err };
+		struct strict c = { &doc.root, path, err };
 
 		if (doc.root.type != JSON_OBJ || doc.duplicates)
 			err_set(err, EX_DATAERR, "%s: must hold an object, each key once", path);

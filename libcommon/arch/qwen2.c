@@ -16,7 +16,7 @@ static void defaults(struct arch *a)
 }
 
 /* layer_types, if there, decides which layers have the window, else max_window_layers. */
-static int layer_is_windowed(const struct cfg *c, const struct json *types, int i, int from, bool *windowed)
+static int layer_is_windowed(const struct strict *c, const struct json *types, int i, int from, bool *windowed)
 {
 	if (!types)
 		*windowed = i >= from;
@@ -29,14 +29,14 @@ static int layer_is_windowed(const struct cfg *c, const struct json *types, int 
 	return 0;
 }
 
-static int from_config(struct arch *a, const struct cfg *c)
+static int from_config(struct arch *a, const struct strict *c)
 {
-	const struct json *types = cfg_get(c, "layer_types");
+	const struct json *types = strict_get(c, "layer_types");
 	bool use = false, *windowed;
 	int window = 4096, from = 28, i, rc = 0;
 
-	if (cfg_bool(c, "use_sliding_window", &use) < 0 || cfg_int(c, "sliding_window", 1, POSITIONS_MAX, &window) < 0 ||
-	    cfg_int(c, "max_window_layers", 0, POSITIONS_MAX, &from) < 0)
+	if (strict_bool(c, "use_sliding_window", &use) < 0 || strict_int(c, "sliding_window", 1, POSITIONS_MAX, &window) < 0 ||
+	    strict_int(c, "max_window_layers", 0, POSITIONS_MAX, &from) < 0)
 		return -1;
 	if (types && (types->type != JSON_ARR || types->n != (uint32_t)a->layers))
 		return err_set(c->err, EX_DATAERR, "%s: layer_types must be an array of %d, one for each layer", c->where, a->layers);

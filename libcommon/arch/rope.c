@@ -131,9 +131,9 @@ static const char *const dict_keys[] = { "rope_type", "type", "rope_theta", "fac
 	"original_max_position_embeddings", "partial_rotary_factor" };
 
 /* "rope_type" or, before transformers 4.43, "type". */
-static int read_kind(struct spec *s, const struct cfg *c)
+static int read_kind(struct spec *s, const struct strict *c)
 {
-	const struct json *v = cfg_get(c, "rope_type"), *old = cfg_get(c, "type");
+	const struct json *v = strict_get(c, "rope_type"), *old = strict_get(c, "type");
 
 	if (v && old && !(v->type == JSON_STR && old->type == JSON_STR && v->n == old->n && !memcmp(v->s, old->s, v->n)))
 		return err_set(c->err, EX_DATAERR, "%s: 'rope_type' and 'type' differ", c->where);
@@ -150,18 +150,18 @@ static int read_kind(struct spec *s, const struct cfg *c)
 	return 0;
 }
 
-static int need(const struct cfg *c, const char *name, double lo, double *out)
+static int need(const struct strict *c, const char *name, double lo, double *out)
 {
-	int got = cfg_num(c, name, lo, 1e9, out);
+	int got = strict_num(c, name, lo, 1e9, out);
 
 	return got ? got : err_set(c->err, EX_DATAERR, "%s: '%s' is missing", c->where, name);
 }
 
 /* One of rope_scaling and rope_parameters: 1 read, 0 absent, empty or null. */
-static int read_dict(struct spec *s, const struct arch *a, const struct cfg *c, const char *name)
+static int read_dict(struct spec *s, const struct arch *a, const struct strict *c, const char *name)
 {
 	char where[1024];
-	const struct cfg d = { cfg_get(c, name), where, c->err };
+	const struct strict d = { strict_get(c, name), where, c->err };
 	double rotary = 1;
 	uint32_t i;
 	size_t k;
@@ -178,7 +178,7 @@ static int read_dict(struct spec *s, const struct arch *a, const struct cfg *c, 
 		if (k == sizeof(dict_keys) / sizeof(dict_keys[0]))
 			return err_set(c->err, EX_DATAERR, "%s: unknown key '%s'", where, d.json->members[i].name.s);
 	}
-	if (read_kind(s, &d) < 0 || cfg_num(&d, "rope_theta", 1, 1e15, &s->theta) < 0 || cfg_num(&d, "partial_rotary_factor", 0, 1, &rotary) < 0)
+	if (read_kind(s, &d) < 0 || strict_num(&d, "rope_theta", 1, 1e15, &s->theta) < 0 || strict_num(&d, "partial_rotary_factor", 0, 1, &rotary) < 0)
 		return -1;
 	if (rotary != 1)
 		return err_set(c->err, EX_DATAERR, "%s: 'partial_rotary_factor' is supported as 1 only", where);
@@ -187,7 +187,7 @@ static int read_dict(struct spec *s, const struct arch *a, const struct cfg *c, 
 	if (s->kind != ROPE_LLAMA3)
 		return d.json->n > 0;
 	if (need(&d, "low_freq_factor", 1e-6, &s->low) < 0 || need(&d, "high_freq_factor", 1e-6, &s->high) < 0 ||
-	    cfg_int(&d, "original_max_position_embeddings", 1, POSITIONS_MAX, &s->original) < 0)
+	    strict_int(&d, "original_max_position_embeddings", 1, POSITIONS_MAX, &s->original) < 0)
 		return -1;
 	if (s->high <= s->low)
 		return err_set(c->err, EX_DATAERR, "%s: 'high_freq_factor' %g must be above 'low_freq_factor' %g", where, s->high, s->low);
@@ -200,13 +200,13 @@ static bool same_scaling(const struct spec *a, const struct spec *b)
 		(a->kind != ROPE_LLAMA3 || a->original == b->original);
 }
 
-int rope_from_config(struct arch *a, const struct cfg *c)
+int rope_from_config(struct arch *a, const struct strict *c)
 {
 	struct spec old, new;
 	double theta = 0;
 	int has_old = read_dict(&old, a, c, "rope_scaling"), has_new = has_old < 0 ? -1 : read_dict(&new, a, c, "rope_parameters");
 
-	if (has_new < 0 || cfg_num(c, "rope_theta", 1, 1e15, &theta) < 0)
+	if (has_new < 0 || strict_num(c, "rope_theta", 1, 1e15, &theta) < 0)
 		return -1;
 	if (has_old && has_new && !same_scaling(&old, &new))
 		return err_set(c->err, EX_DATAERR, "%s: 'rope_scaling' and 'rope_parameters' differ; make them agree", c->where);

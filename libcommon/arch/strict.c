@@ -1,18 +1,18 @@
 /* Strict readers of config.json and adapter_config.json. */
-#include "libcommon/arch/cfg.h"
+#include "libcommon/arch/strict.h"
 
-const struct json *cfg_get(const struct cfg *c, const char *name)
+const struct json *strict_get(const struct strict *c, const char *name)
 {
 	const struct json *v = json_get(c->json, name);
 
 	return json_is(v, JSON_NULL) ? NULL : v;
 }
 
-int cfg_int(const struct cfg *c, const char *name, int64_t lo, int64_t hi, int *out)
+int strict_int(const struct strict *c, const char *name, int64_t lo, int64_t hi, int *out)
 {
 	int64_t v = 0;
 
-	if (!cfg_get(c, name))
+	if (!strict_get(c, name))
 		return 0;
 	if (json_get_int(c->json, name, &v, c->where, c->err) < 0)
 		return -1;
@@ -23,11 +23,11 @@ int cfg_int(const struct cfg *c, const char *name, int64_t lo, int64_t hi, int *
 	return 1;
 }
 
-int cfg_num(const struct cfg *c, const char *name, double lo, double hi, double *out)
+int strict_num(const struct strict *c, const char *name, double lo, double hi, double *out)
 {
 	double v = 0;
 
-	if (!cfg_get(c, name))
+	if (!strict_get(c, name))
 		return 0;
 	if (json_get_num(c->json, name, &v, c->where, c->err) < 0)
 		return -1;
@@ -37,9 +37,9 @@ int cfg_num(const struct cfg *c, const char *name, double lo, double hi, double 
 	return 1;
 }
 
-int cfg_bool(const struct cfg *c, const char *name, bool *out)
+int strict_bool(const struct strict *c, const char *name, bool *out)
 {
-	return cfg_get(c, name) ? json_get_bool(c->json, name, out, c->where, c->err) : 0;
+	return strict_get(c, name) ? json_get_bool(c->json, name, out, c->where, c->err) : 0;
 }
 
 static const struct config_key *find_key(const struct config_key *k, const struct json *name)
@@ -71,7 +71,7 @@ static bool value_fits(enum key_kind kind, const struct json *v)
 	}
 }
 
-int cfg_check_keys(const struct cfg *c, const struct config_key *own, const struct config_key *shared)
+int strict_check_keys(const struct strict *c, const struct config_key *own, const struct config_key *shared)
 {
 	static const char *const only[] = { [KEY_FALSE] = "false", [KEY_ZERO] = "0", [KEY_ONE] = "1", [KEY_EMPTY] = "null" };
 	struct err all = {0};

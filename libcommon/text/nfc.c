@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "libcommon/text/unicode_tables.h"
+#include "libcommon/utf8.h"
 
 enum { S_BASE = 0xAC00, L_BASE = 0x1100, V_BASE = 0x1161, T_BASE = 0x11A7, L_COUNT = 19, V_COUNT = 21, T_COUNT = 28 };
 enum { S_COUNT = L_COUNT * V_COUNT * T_COUNT };
@@ -111,25 +112,6 @@ static void compose(struct nfc *x)
 	x->nchars = out;
 }
 
-static void put_utf8(struct buf *b, uint32_t c)
-{
-	if (c < 0x80) {
-		buf_putc(b, (int)c);
-	} else if (c < 0x800) {
-		buf_putc(b, (int)(0xC0 | c >> 6));
-		buf_putc(b, (int)(0x80 | (c & 63)));
-	} else if (c < 0x10000) {
-		buf_putc(b, (int)(0xE0 | c >> 12));
-		buf_putc(b, (int)(0x80 | (c >> 6 & 63)));
-		buf_putc(b, (int)(0x80 | (c & 63)));
-	} else {
-		buf_putc(b, (int)(0xF0 | c >> 18));
-		buf_putc(b, (int)(0x80 | (c >> 12 & 63)));
-		buf_putc(b, (int)(0x80 | (c >> 6 & 63)));
-		buf_putc(b, (int)(0x80 | (c & 63)));
-	}
-}
-
 /* Normalise in[from .. to), which nothing outside can change, and note it if the bytes differ. */
 static int patch(struct nfc *x, const char *in, size_t from, size_t to, struct err *err)
 {
@@ -143,8 +125,8 @@ static int patch(struct nfc *x, const char *in, size_t from, size_t to, struct e
 	if (reorder(x, err) < 0)
 		return -1;
 	compose(x);
-	for (i = 0; i < x->nchars; i++)
-		put_utf8(&x->out, x->chars[i].c);
+	for (i = 0; i < x->nchars && buf_room(&x->out, 4); i++)
+		x->out.n += utf8_put(x->out.p + x->out.n, x->chars[i].c);
 	if (buf_ok(&x->out, err) < 0)
 		return -1;
 	if (x->out.n - at == to - from && !memcmp(x->out.p + at, in + from, to - from))

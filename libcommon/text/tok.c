@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libcommon/text/nfc.h"
 #include "libcommon/text/unicode_tables.h"
 
 /* GPT-2's alphabet: printable Latin-1 stands for itself, the other 68 bytes for U+0100 and on, in order. */
@@ -193,19 +194,34 @@ const struct added *tok_find_added(const struct tokenizer *t, const char *text, 
 int tok_added(struct tokenizer *t, const struct added *a, const char *where, struct err *err)
 {
 	struct added x = *a;
+	struct nfc norm = {0};
+	int rc = -1, changed;
 
 	if (!a->n || tok_find_added(t, a->text, a->n))
 		return 0;
 	if (a->n > TOK_ADDED_BYTES_MAX)
 		return err_set(err, EX_DATAERR, "%s: an added token of %lu bytes; the limit is %d", where, (unsigned long)a->n, TOK_ADDED_BYTES_MAX);
-	if (!(x.text = arena_strndup(&t->arena, a->text, a->n)))
-		return err_oom(err, a->n);
+	if (a->normalized && t->nfc) {   /* it is looked for in normalised text */
+		if ((changed = nfc(&norm, a->text, a->n, err)) < 0)
+			goto done;
+		if (changed) {
+			x.text = norm.out.p;
+			x.n = (uint32_t)norm.out.n;
+		}
+	}
+	if (!(x.text = arena_strndup(&t->arena, x.text, x.n))) {
+		err_oom(err, x.n);
+		goto done;
+	}
 	if (grow(&t->added, &t->added_cap, t->nadded + 1, sizeof(*t->added), err) < 0 ||
 	    trie_add(&t->trie[a->normalized], x.text, x.n, (uint32_t)t->nadded, err) < 0)
-		return -1;
+		goto done;
 	t->added[t->nadded++] = x;
 	t->tok[x.id].kind = x.special ? TOKEN_SPECIAL : TOKEN_ADDED;
-	return 0;
+	rc = 0;
+done:
+	nfc_release(&norm);
+	return rc;
 }
 
 int tok_stop(struct tokenizer *t, int64_t id, const char *where, struct err *err)

@@ -140,7 +140,7 @@ int64_t tokenizer_find(const struct tokenizer *t, const char *token)
 {
 	const struct added *a = tok_find_added(t, token, strlen(token));
 
-	return a ? a->id : -1;
+	return a ? (int64_t)a->id : -1;
 }
 
 size_t tokenizer_merge_count(const struct tokenizer *t)
@@ -167,8 +167,8 @@ void tokenizer_spelling(const struct tokenizer *t, uint32_t id, struct buf *out)
 	for (i = 0; i < t->tok[id].n; i++) {
 		c = alphabet_char((uint8_t)t->bytes.p[t->tok[id].at + i]);
 		if (c >= 0x80)    /* never above U+0143 */
-			buf_putc(out, (int)(0xC0 | c >> 6));
-		buf_putc(out, (int)(c < 0x80 ? c : 0x80 | (c & 63)));
+			buf_putc(out, (int)(0xC0u | c >> 6));
+		buf_putc(out, (int)(c < 0x80 ? c : (0x80u | (c & 63))));
 	}
 }
 

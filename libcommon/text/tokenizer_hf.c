@@ -1,4 +1,5 @@
 /* tokenizer_hf: a Hugging Face folder -> tokenizer.  What would change ids and is not known here is refused by its JSON path. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -85,6 +85,11 @@ static int without_template(const struct row *row, struct sample *s, struct enco
 	return sample_plain(s, e, t, prompt->p, prompt->n, row->output, row->noutput, o, err);
 }
 
+static int some_trained(const struct sample *s, struct err *err)
+{
+	return s->n && memchr(s->mask, 1, s->n) ? 0 : err_set(err, EX_DATAERR, "no token to train on: the first of a row is never a target");
+}
+
 static int sample_of(const struct rows *r, const struct row *row, struct sample *s, struct encoder *e, const struct tokenizer *t,
 	const struct chat_template *c, const struct chat_opts *o, struct err *err)
 {
@@ -92,12 +97,14 @@ static int sample_of(const struct rows *r, const struct row *row, struct sample 
 	bool pair = row->shape == SHAPE_ALPACA || row->shape == SHAPE_COMPLETION;
 
 	if (row->shape == SHAPE_TEXT)
-		return sample_text(s, e, t, row->text, row->ntext, o, err);
+		return sample_text(s, e, t, row->text, row->ntext, o, err) < 0 ? -1 : some_trained(s, err);
 	if (pair && !row_answer(row))
 		return missing_column(rows_columns(r), answer, row->json, err);
 	if (pair && !row->noutput)
 		return err_set(err, EX_DATAERR, "%s: the answer is empty", rows_columns(r)->name[answer]);
-	return c ? sample_chat(s, e, t, c, row->m, row->n, o, err) : without_template(row, s, e, t, o, err);
+	if ((c ? sample_chat(s, e, t, c, row->m, row->n, o, err) : without_template(row, s, e, t, o, err)) < 0)
+		return -1;
+	return some_trained(s, err);
 }
 
 /* Only a fault of the row is a row's error; a fault of the set-up would be every row's. */

@@ -9,7 +9,7 @@ int main(int argc, char **argv)
 	const struct opt opts[] = {
 		{ 'm', "model", "MODEL", OPT_KEY, NULL, "model whose tokenizer and chat template are used", .key = "model.path" },
 		{ 'o', "output", "FILE", OPT_STR, &out, "write the stream to FILE (zstd), - = standard output (plain; the default)" },
-		{ 0, "preview", "[N]", OPT_OPT_U64, &samples, "print the first N samples (3) with trained tokens marked, and stop", 3 },
+		{ 0, "preview", "[=N]", OPT_OPT_U64, &samples, "print the first N samples (3) with trained tokens marked, and stop", 3 },
 		{ 0, "raw", NULL, OPT_FLAG, &raw, "each file is one text: its ids alone, no rows, template, BOS or EOS" },
 		{ 0, "decode", NULL, OPT_FLAG, &decode, "turn token streams or decimal ids into bytes" },
 		{ 0, "on-error", "HOW", OPT_KEY, NULL, "at a row that can't be used: stop or skip", .key = "data.on_error" },
@@ -26,7 +26,7 @@ int main(int argc, char **argv)
 	tool_init(&t, argc, argv);
 	if (raw + decode > 1 || (out && (samples || decode)))
 		err_set(&err, EX_USAGE, "--raw, --decode, --preview and -o don't go together like this");
-	else if (tokenize_open(&z, &t, raw, &err) < 0)
+	else if (tokenize_open(&z, &t, !raw && !decode, &err) < 0)
 		rc = -1;
 	else if (decode)
 		rc = decode_inputs(&z, &err);

@@ -1,6 +1,7 @@
 /* setup: the tokenizer, the template and the inputs that the config names. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "libcommon/arch/modelfile.h"
 #include "libcommon/file.h"
@@ -58,17 +59,19 @@ static char *tokenizer_path(const struct config *cfg, struct err *err)
 	return base;
 }
 
-static int find_inputs(struct tokenize *z, struct err *err)
+/* The operands; without any data.train (of rows only); without that standard input. */
+static int find_inputs(struct tokenize *z, bool rows, struct err *err)
 {
-	size_t i, n = (size_t)z->tool->argc ? (size_t)z->tool->argc : cfg_count(z->cfg, "data.train");
+	size_t i, operands = (size_t)z->tool->argc, listed = rows ? cfg_count(z->cfg, "data.train") : 0;
+	size_t n = operands ? operands : listed ? listed : 1;
 
-	if (!n)
-		return err_set(err, EX_USAGE, "need a FILE (- = standard input), or data.train in the config");
+	if (!operands && !listed && isatty(STDIN_FILENO))
+		return err_set(err, EX_USAGE, rows ? "need a FILE (- = standard input), or data.train in the config" : "need a FILE (- = standard input)");
 	if (!(z->inputs = mem_zalloc(n, sizeof(*z->inputs), err)) || !(z->sums = mem_zalloc(n, sizeof(*z->sums), err)) ||
 	    !(z->in_array = mem_zalloc(n, sizeof(*z->in_array), err)))
 		return -1;
 	for (i = 0; i < n; i++) {
-		const char *name = z->tool->argc ? z->tool->argv[i] : cfg_item(z->cfg, "data.train", i);
+		const char *name = operands ? z->tool->argv[i] : listed ? cfg_item(z->cfg, "data.train", i) : "-";
 
 		if (!(z->inputs[i] = mem_strdup(name, err)))
 			return -1;
@@ -77,17 +80,17 @@ static int find_inputs(struct tokenize *z, struct err *err)
 	return 0;
 }
 
-int tokenize_open(struct tokenize *z, struct tool *t, bool raw, struct err *err)
+int tokenize_open(struct tokenize *z, struct tool *t, bool rows, struct err *err)
 {
 	char *path;
 	int rc;
 
-	*z = (struct tokenize){ .tool = t, .cfg = t->cfg, .raw = raw, .opts = chat_opts_config(t->cfg) };
-	if (find_inputs(z, err) < 0 || !(path = tokenizer_path(z->cfg, err)))
+	*z = (struct tokenize){ .tool = t, .cfg = t->cfg, .raw = !rows, .opts = chat_opts_config(t->cfg) };
+	if (find_inputs(z, rows, err) < 0 || !(path = tokenizer_path(z->cfg, err)))
 		return -1;
 	rc = tokenizer_open(&z->tok, path, err);
 	free(path);
-	return rc < 0 || raw ? rc : chat_open_config(&z->chat, z->tok, z->cfg, err);
+	return rc < 0 || !rows ? rc : chat_open_config(&z->chat, z->tok, z->cfg, err);
 }
 
 void tokenize_close(struct tokenize *z)

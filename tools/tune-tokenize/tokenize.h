@@ -55,7 +55,8 @@ int report_check(const struct tokenize *z, struct err *err);
 void report_release(struct report *r);
 
 /* ---- setup.c ---- */
-int tokenize_open(struct tokenize *z, struct tool *t, bool raw, struct err *err);
+/* rows: the inputs are rows, for the chat template; else each is one text or, for decode, ids. */
+int tokenize_open(struct tokenize *z, struct tool *t, bool rows, struct err *err);
 void tokenize_close(struct tokenize *z);
 const char *input_name(const struct tokenize *z, uint32_t src);       /* "stdin" for "-" */
 /* The header that the settings and the tokenizer make. */

@@ -105,7 +105,7 @@ static void broken(void)
 {
 	ok(IS("{\"text\":\"a\"}\n{\"text\":}\n{\"text\":\"b\"}\n", "1 a;-2 F:2:9: expected a value;3 b;"), "D9 broken JSON: line and column, the next row is read");
 	ok(IS("{\"text\":\"a\xff\"}\n{\"text\":\"b\"}\n", "-2 F:1:11: this is not UTF-8;2 b;"), "D9 invalid UTF-8: line and column");
-	ok(IS("[1,\"x\",null, {\"text\":\"a\"}]", "-2 F: row 1: a row must be an object, found a number;" "-2 F: row 2: a row must be an object, found a string;"
+	ok(IS("[1,\"x\",null, {\"text\":\"a\"}]", "-2 F: row 1: a row must be an object, found a whole number;" "-2 F: row 2: a row must be an object, found a string;"
 		"-2 F: row 3: a row must be an object, found null;4 a;"), "rows that are no objects");
 	ok(IS("[" U, "1 u:x a:y;-1 F:1: the JSON array is broken after row 1: the file ends before ']';"), "an array that is cut off behind a row");
 	ok(IS("[" U ",{\"mess", "1 u:x a:y;-1 F:1: the JSON array is broken after row 1: the file ends within a row;"), "or within one");

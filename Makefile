@@ -173,6 +173,7 @@ install: all
 	$(INSTALL) -m 755 $(wildcard recipes/*.sh) $(DESTDIR)$(datadir)/recipes
 	$(INSTALL) -m 644 $(wildcard recipes/*.bash) $(DESTDIR)$(datadir)/recipes
 	$(INSTALL) -m 644 $(wildcard configs/*.yaml) $(DESTDIR)$(datadir)/configs
+	$(INSTALL) -m 755 configs/models/make_demo.sh $(DESTDIR)$(datadir)/configs/models
 	for d in configs/models/*/; do $(INSTALL) -d $(DESTDIR)$(datadir)/$$d && $(INSTALL) -m 644 $$d* $(DESTDIR)$(datadir)/$$d || exit 1; done
 	$(INSTALL) -m 644 completion/tune.bash $(DESTDIR)$(compdir)/tune
 	for t in $(filter-out tune,$(TOOLS)); do ln -sf tune $(DESTDIR)$(compdir)/$$t; done

@@ -21,7 +21,7 @@ enum opt_type {
 	OPT_STR,       /* value: const char ** */
 	OPT_U64,       /* value: uint64_t * */
 	OPT_NUM,       /* value: double * */
-	OPT_OPT_U64,   /* --preview[=N]: value: uint64_t *; without =N it becomes 0 is NOT set: see `dflt` */
+	OPT_OPT_U64,   /* --preview[=N]: value: uint64_t *; dflt where it stands without =N */
 	OPT_KEY        /* sets the config key `key` */
 };
 

@@ -90,10 +90,19 @@ static int no_weights(const char *dir, struct err *err)
 	return -1;
 }
 
+static int read_config(struct modelfile *m, const char *path, struct err *err)
+{
+	if (json_parse_file(&m->config, path, CONFIG_MAX, err) < 0)
+		return -1;
+	if (m->config.duplicates)
+		return err_set(err, EX_DATAERR, "%s: a key stands twice", path);
+	return arch_from_config(&m->arch, &m->config.root, path, err);
+}
+
 static int open_dir(struct modelfile *m, bool weights, struct err *err)
 {
 	char *path;
-	int rc = -1;
+	int rc;
 
 	if (!holds(m->dir, "config.json"))
 		return no_config(m->dir, err);
@@ -101,12 +110,7 @@ static int open_dir(struct modelfile *m, bool weights, struct err *err)
 		return no_weights(m->dir, err);
 	if (!(path = path_join(m->dir, "config.json")))
 		return err_oom(err, strlen(m->dir));
-	if (json_parse_file(&m->config, path, CONFIG_MAX, err) == 0) {
-		if (m->config.duplicates)
-			err_set(err, EX_DATAERR, "%s: a key stands twice", path);
-		else
-			rc = arch_from_config(&m->arch, &m->config.root, path, err);
-	}
+	rc = read_config(m, path, err);
 	free(path);
 	return rc == 0 && weights ? safetensors_open_dir(&m->st, m->dir, "model", err) : rc;
 }
@@ -123,6 +127,8 @@ static int open_files(struct modelfile *m, const char *path, bool weights, struc
 	}
 	if (!file_exists(path))
 		return err_set(err, EX_NOINPUT, "no such model: '%s'", path);
+	if (!weights && has_suffix(path, ".json"))
+		return (m->dir = path_dir(path)) ? read_config(m, path, err) : err_oom(err, strlen(path));
 	if (has_suffix(path, ".safetensors") || has_suffix(path, ".json"))
 		return err_set(err, EX_NOINPUT, "'%s' is a file of a model; give its folder", path);
 	if (!(m->gguf_path = mem_strdup(path, err)) || gguf_open(&m->gguf, path, err) < 0)

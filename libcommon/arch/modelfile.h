@@ -32,7 +32,10 @@ struct modelfile {
 	const struct tensor **src;      /* src[i]: where tensors[i] lies */
 	struct safetensors *st; struct gguf *gguf;
 };
-/* Errors: EX_NOINPUT what isn't there, EX_DATAERR what doesn't fit.  base_override: -m when path is an adapter, or NULL.  weights = false: config and tokenizer only (model.init=random). */
+/*
+ * Errors: EX_NOINPUT what isn't there, EX_DATAERR what doesn't fit.  base_override: -m when path is an adapter, or NULL.  weights = false: config only (model.init=random);
+ * path may then be the config.json itself.
+ */
 int modelfile_open(struct modelfile *m, const char *path, const char *base_override, bool weights, struct err *err);
 void modelfile_close(struct modelfile *m);
 int modelfile_index(const struct modelfile *m, const char *hf_name);      /* -1 if absent */

@@ -5,7 +5,11 @@
  * zstd is an outer layer that readers detect.  msgpack-c decodes; a scan of our own bounds sizes and depth before it sees a record.
  *
  * Errors are EX_DATAERR with the stream's name and the record's number ("x.tns: record 12: ..."), "x.tns: truncated: no TEND after
- * 11 records" for a cut at a boundary, "x.tns: truncated inside record 12" for one within.
+ * 11 records" for a cut at a boundary, "x.tns: truncated inside record 12" for one within.  Records are numbered from 0 over the
+ * whole input, TUNE, TEND and indx too.
+ *
+ * Where TUNE lists no inputs, the only one is called "?".  indx, the offsets of frames, is derived data: it is no part of n and
+ * of xxh64, so that indexing a stream leaves its identity as it is, and readers never return it.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,10 +18,12 @@
 
 #include "libcommon/buf.h"
 #include "libcommon/hash.h"
+#include "libcommon/json.h"
 
 enum {
 	STREAM_RECORD_MAX = 64 << 20, STREAM_HEADER_MAX = 1 << 20, STREAM_DEPTH_MAX = 16,
-	STREAM_FRAME_MAX = 4 << 20, STREAM_MAJOR = 1, STREAM_MINOR = 0
+	STREAM_FRAME_MAX = 4 << 20, STREAM_MAJOR = 1, STREAM_MINOR = 0,
+	STREAM_ZSTD_LEVEL = 3            /* of the files that our tools write */
 };
 
 enum stream_kind { KIND_TOKS, KIND_PACK, KIND_PAIR, KIND_TOPK, KIND_SCOR, KIND_ROLL, KIND_TENS, KIND_COUNT };
@@ -41,6 +47,7 @@ struct stream_header {
 	char **inputs;                        /* names that src indexes */
 	size_t ninputs;
 	struct buf prov;                      /* one msgpack array of prov entries, as it stands; empty = none */
+	struct stream_extra { struct buf kv; size_t n; } extra, tok_extra;   /* unknown keys of TUNE and tok: n pairs, as they stand */
 };
 void stream_header_release(struct stream_header *h);
 int stream_header_copy(struct stream_header *to, const struct stream_header *from, struct err *err);
@@ -68,9 +75,11 @@ struct record {
 	enum stream_kind kind;           /* of the stream */
 	const uint8_t *raw; size_t len;  /* the whole [tag, map], as bytes */
 	uint64_t index;                  /* over all records of the file, from 0 (TUNE of the first segment) */
+	uint64_t tokens, trained;        /* what TEND counts: ids (logp of a SCOR), ones in masks */
 	union { struct rec_toks toks; struct rec_pack pack; struct rec_scor scor; };   /* decoded when tag is TOKS, PACK, SCOR */
 };
 bool rec_is(const struct record *r, const char *tag);
+bool rec_optional(const struct record *r);   /* a lower-case tag: not ours, passes through */
 
 /* What TEND says and what was counted. */
 struct stream_totals { uint64_t n, tokens, trained, xxh64; };
@@ -89,6 +98,9 @@ int stream_next(struct stream_in *in, struct record *r, struct err *err);
 struct stream_totals stream_in_totals(const struct stream_in *in);
 /* For tune-train --resume: xxh64 over the raw bytes of all data records returned so far. */
 uint64_t stream_in_running_hash(const struct stream_in *in);
+/* True if the next record is not here yet and its writer would have to be waited for: flush what you hold. */
+bool stream_in_would_block(const struct stream_in *in);
+const char *stream_in_name(const struct stream_in *in);                     /* for messages: the path, or "standard input" */
 void stream_in_close(struct stream_in *in);
 
 /*
@@ -115,6 +127,8 @@ int stream_put_toks(struct stream_out *o, const struct rec_toks *t, struct err *
 int stream_put_pack(struct stream_out *o, const struct rec_pack *p, struct err *err);
 int stream_put_scor(struct stream_out *o, const struct rec_scor *s, struct err *err);
 int stream_put_raw(struct stream_out *o, const struct record *r, struct err *err);   /* a record as it was read */
+/* One line of the JSON form (below), checked against the header as a reader would. */
+int stream_put_json(struct stream_out *o, const struct json *line, struct err *err);
 int stream_out_flush(struct stream_out *o, struct err *err);
 /* Flush if a second has passed since the last flush, or force; called between records by filters on pipes. */
 int stream_out_tick(struct stream_out *o, bool input_would_block, struct err *err);
@@ -123,4 +137,14 @@ struct stream_input_sum { uint64_t bytes, xxh64; };
 int stream_out_finish(struct stream_out *o, const struct stream_input_sum *inputs, size_t ninputs, struct stream_totals *totals, struct err *err);
 uint64_t stream_out_bytes(const struct stream_out *o);    /* uncompressed bytes so far, to cut shard files by size */
 void stream_out_close(struct stream_out *o);              /* frees; without finish the stream stays without TEND */
+
+/*
+ * The JSON form: an object a record, "tag" first, then its fields in their order; known bins are arrays of numbers, others
+ * {"$bin": "base64"}; a string that is not UTF-8 is {"$str": "base64"}, an ext value {"$ext": [type, "base64"]}; a float that is
+ * no finite number is "nan", "inf" or "-inf".  No line feed is written.
+ */
+int stream_header_json(const struct stream_header *h, struct buf *out, struct err *err);
+int stream_record_json(const struct record *r, struct buf *out, struct err *err);
+int stream_totals_json(const struct stream_totals *t, struct buf *out, struct err *err);
+int stream_header_from_json(struct stream_header *h, const struct json *line, struct err *err);
 #endif

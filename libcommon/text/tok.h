@@ -1,0 +1,88 @@
+#ifndef TUNE_TOK_H
+#define TUNE_TOK_H
+/*
+ * tok: the inside of a tokenizer, for the files that fill it (tokenizer_hf.c, tokenizer_gguf.c) and those that encode (encode.c, bpe.c, added.c).
+ *
+ * Filling: tok_token() for every id of the model, tok_index(), tok_merge() for every merge, tok_added(), then tok_finish().
+ */
+#include "libcommon/arena.h"
+#include "libcommon/text/pretok.h"
+#include "libcommon/text/tokenizer.h"
+
+enum { TOK_IDS_MAX = 1 << 22, TOK_ADDED_BYTES_MAX = 1024, TOK_STOPS_MAX = 32 };
+enum { TOK_NONE = UINT32_MAX };
+
+struct tok {
+	uint32_t at, n;           /* bytes: t->bytes.p + at */
+	uint8_t kind;             /* enum token_kind */
+	bool model;               /* in the model's vocabulary, so that merges and pieces may name it */
+	bool raw;                 /* spelled as its bytes: a model token that is not in the byte-level alphabet, or an added one */
+};
+struct added { uint32_t id, n; const char *text; bool special, normalized, lstrip, rstrip; };
+struct merge { uint32_t left, right, made; };
+struct pair_slot { uint64_t key; uint32_t rank, made; };   /* key: left << 32 | right; UINT64_MAX: empty */
+
+/* Added tokens of one kind, as a trie over bytes. */
+struct trie_node { uint32_t child, next, added; uint8_t byte; };   /* TOK_NONE: none */
+struct trie { struct trie_node *nodes; size_t n, cap; uint32_t first[256]; int only; };   /* only: the one first byte, -1 no token, 256 several */
+
+struct tokenizer {
+	char *source;                     /* owned, as the chat template */
+	const struct pretok *pretok;
+	bool nfc, ignore_merges, fuse_unk, add_bos, add_eos;
+	int64_t bos, eos, pad, unk;       /* unk: BPE's unk_token, -1 none */
+	uint32_t vocab;
+	struct tok *tok; size_t tok_cap;
+	struct buf bytes;
+	uint64_t *by_bytes; size_t by_bytes_mask;   /* model tokens by their bytes: top half of the hash, id + 1 */
+	uint32_t byte_id[256];            /* TOK_NONE: the vocabulary lacks it */
+	struct merge *merges; size_t nmerges, merges_cap;
+	struct pair_slot *pairs; unsigned pairs_shift;
+	struct added *added; size_t nadded, added_cap;
+	struct trie trie[2];              /* matched before and after the normalizer */
+	uint32_t stops[TOK_STOPS_MAX]; size_t nstops;
+	char *chat_template;
+	char sha256[SHA256_HEX];
+	struct arena arena;               /* texts of added tokens */
+};
+
+/*
+ * Add the token of the model's vocabulary (model) or an added one under id.  text: its spelling.  where: for messages.
+ * EX_DATAERR if the id is taken or too large.
+ */
+int tok_token(struct tokenizer *t, uint32_t id, const char *text, size_t n, enum token_kind kind, bool model, const char *where, struct err *err);
+int tok_index(struct tokenizer *t, struct err *err);
+/* The id of a model token by its spelling; TOK_NONE. */
+uint32_t tok_lookup(const struct tokenizer *t, const char *text, size_t n);
+/* The same by bytes: a token that BPE may make. */
+uint32_t tok_lookup_bytes(const struct tokenizer *t, const char *p, size_t n);
+/* The next merge: two spellings; both and their concatenation must be tokens. */
+int tok_merge(struct tokenizer *t, const char *left, size_t nl, const char *right, size_t nr, const char *where, struct err *err);
+/* Match a in text; its id is that of tok_token() or of a model token, whose kind it changes.  A second token of the same text is ignored. */
+int tok_added(struct tokenizer *t, const struct added *a, const char *where, struct err *err);
+const struct added *tok_find_added(const struct tokenizer *t, const char *text, size_t n);
+int tok_stop(struct tokenizer *t, int64_t id, const char *where, struct err *err);   /* an id that ends an answer; twice is fine */
+int tok_finish(struct tokenizer *t, struct err *err);
+int tok_identity(struct tokenizer *t, struct err *err);
+
+int tokenizer_open_hf(struct tokenizer *t, const char *dir, const char *json, struct err *err);
+int tokenizer_open_gguf(struct tokenizer *t, const char *path, struct err *err);
+
+/* The byte that a character of GPT-2's alphabet stands for, -1 none; and the character of a byte. */
+int alphabet_byte(uint32_t c);
+uint32_t alphabet_char(uint8_t b);
+
+int trie_add(struct trie *x, const char *text, size_t n, uint32_t added, struct err *err);
+void trie_release(struct trie *x);
+
+static inline const struct pair_slot *tok_pair(const struct tokenizer *t, uint32_t left, uint32_t right)
+{
+	uint64_t key = (uint64_t)left << 32 | right;
+	size_t mask = ((size_t)1 << (64 - t->pairs_shift)) - 1, i = (key * 0x9E3779B97F4A7C15u) >> t->pairs_shift;
+
+	for (; t->pairs[i].key != key; i = (i + 1) & mask)
+		if (t->pairs[i].key == UINT64_MAX)
+			return NULL;
+	return &t->pairs[i];
+}
+#endif

@@ -65,7 +65,7 @@ int header_union(struct stream_header *to, const struct stream_header *from, uin
 
 /* record.c: the fields of each kind, one table for the reader, the writer's checks and the JSON form. */
 enum field_type {
-	F_UINT, F_U32,                       /* whole numbers below 2^53, 2^32 */
+	F_SEQ, F_UINT, F_U32,                /* whole numbers below 2^53, 2^53, 2^32 */
 	F_SRC, F_SRCS,                       /* indexes of inputs */
 	F_IDS, F_MASK, F_FLAGS, F_F32,       /* bin: u32le below vocab; u8 0/1, the first one 0; u8 0/1; f32le */
 	F_U32S, F_UINTS,                     /* arrays of whole numbers */
@@ -84,8 +84,9 @@ struct decoder {
 	uint32_t vocab;
 	size_t ninputs;
 	const uint32_t *src_map;       /* NULL, or the new number of each src */
+	uint64_t seq_base, seq_end;    /* added to each seq, so that later parts do not repeat earlier ones; above all so far */
 	struct arena arena;            /* the arrays of the last record */
-	struct buf rewritten;          /* its bytes, where src_map changed them */
+	struct buf rewritten;          /* its bytes, where src_map or seq_base changed them */
 	size_t pending;                /* the reader's: bytes of the record that was returned last */
 };
 /* Check and decode the map of a record with r->tag, raw and len set.  Messages have no name and number in front. */

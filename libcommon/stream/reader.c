@@ -113,6 +113,7 @@ static int join(struct stream_in *in, struct stream_header *h, struct err *err)
 	if (header_union(&in->head, h, &in->src_map, &same, err) < 0)
 		return -1;
 	in->d.src_map = same ? NULL : in->src_map;
+	in->d.seq_base = in->d.seq_end;
 	return 0;
 }
 
@@ -185,6 +186,35 @@ int stream_in_open(struct stream_in **out, const char *path, struct err *err)
 fail:
 	stream_in_close(in);
 	return -1;
+}
+
+int stream_in_onto(struct stream_in *in, const struct stream_header *known, const char *known_name, uint64_t first_seq,
+	struct err *err)
+{
+	struct stream_header h;
+	bool same;
+
+	if (known->kind != in->head.kind)
+		return err_set(err, EX_DATAERR, "%s is of kind '%s', but %s of kind '%s'", in->b.name, stream_kind_name(in->head.kind),
+			known_name, stream_kind_name(known->kind));
+	if (stream_same_tokenizer(&known->tok, known_name, &in->head.tok, in->b.name, err) < 0)
+		return -1;
+	free(in->src_map);
+	in->src_map = NULL;
+	if (stream_header_copy(&h, known, err) < 0 || header_union(&h, &in->head, &in->src_map, &same, err) < 0) {
+		stream_header_release(&h);
+		return -1;
+	}
+	stream_header_release(&in->head);
+	in->head = h;
+	in->d.src_map = same ? NULL : in->src_map;
+	in->d.seq_base = in->d.seq_end = first_seq;
+	return 0;
+}
+
+uint64_t stream_in_seq_end(const struct stream_in *in)
+{
+	return in->d.seq_end;
 }
 
 /*

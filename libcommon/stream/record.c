@@ -3,14 +3,14 @@
 #include <string.h>
 
 const struct kind_row kind_rows[KIND_COUNT] = {
-	{ "toks", "TOKS", { { "seq", F_UINT }, { "src", F_SRC }, { "line", F_UINT }, { "ids", F_IDS }, { "mask", F_MASK } } },
-	{ "pack", "PACK", { { "seq", F_UINT }, { "ids", F_IDS }, { "mask", F_MASK }, { "lens", F_U32S }, { "docs", F_UINTS },
+	{ "toks", "TOKS", { { "seq", F_SEQ }, { "src", F_SRC }, { "line", F_UINT }, { "ids", F_IDS }, { "mask", F_MASK } } },
+	{ "pack", "PACK", { { "seq", F_SEQ }, { "ids", F_IDS }, { "mask", F_MASK }, { "lens", F_U32S }, { "docs", F_UINTS },
 		{ "srcs", F_SRCS }, { "lines", F_UINTS } } },
-	{ "pair", "PAIR", { { "seq", F_UINT }, { "src", F_SRC }, { "line", F_UINT }, { "chosen", F_MASKED },
+	{ "pair", "PAIR", { { "seq", F_SEQ }, { "src", F_SRC }, { "line", F_UINT }, { "chosen", F_MASKED },
 		{ "rejected", F_MASKED } } },
-	{ "topk", "TOPK", { { "seq", F_UINT }, { "k", F_U32 }, { "ids", F_IDS }, { "logp", F_F32 } } },
-	{ "scor", "SCOR", { { "seq", F_UINT }, { "logp", F_F32 }, { "greedy", F_FLAGS } } },
-	{ "roll", "ROLL", { { "seq", F_UINT }, { "group", F_UINT }, { "prompt", F_IDS }, { "ids", F_IDS }, { "mask", F_FLAGS },
+	{ "topk", "TOPK", { { "seq", F_SEQ }, { "k", F_U32 }, { "ids", F_IDS }, { "logp", F_F32 } } },
+	{ "scor", "SCOR", { { "seq", F_SEQ }, { "logp", F_F32 }, { "greedy", F_FLAGS } } },
+	{ "roll", "ROLL", { { "seq", F_SEQ }, { "group", F_UINT }, { "prompt", F_IDS }, { "ids", F_IDS }, { "mask", F_FLAGS },
 		{ "logp", F_F32 }, { "reward", F_F32 } } },
 	{ "tens", "TENS", { { "name", F_STR }, { "dtype", F_STR }, { "shape", F_ARRAY }, { "off", F_UINT }, { "data", F_BIN } } },
 };
@@ -169,6 +169,15 @@ static int decode_masked(struct decoder *d, const struct field *f, const msgpack
 	return 0;
 }
 
+static int want_seq(struct decoder *d, const msgpack_object *o, uint64_t *seq, struct err *err)
+{
+	if (want_uint(o, "seq", (UINT64_C(1) << 53) - d->seq_base, seq, err) < 0)
+		return -1;
+	*seq += d->seq_base;
+	d->seq_end = *seq >= d->seq_end ? *seq + 1 : d->seq_end;
+	return 0;
+}
+
 static int decode_field(struct decoder *d, const struct field *f, const msgpack_object *o, struct record *r, struct value *v,
 	struct err *err)
 {
@@ -176,6 +185,8 @@ static int decode_field(struct decoder *d, const struct field *f, const msgpack_
 
 	v->seen = true;
 	switch (f->type) {
+	case F_SEQ:
+		return want_seq(d, o, &v->u, err);
 	case F_UINT:
 		return want_uint(o, f->name, UINT64_C(1) << 53, &v->u, err);
 	case F_U32:
@@ -280,7 +291,7 @@ static int finish(struct record *r, const struct value *v, bool extra, struct er
 	}
 }
 
-/* Make r->raw anew with the new numbers of its inputs. */
+/* Make r->raw anew with the new numbers of the record and its inputs. */
 static int rewrite(struct decoder *d, const msgpack_object *map, struct record *r, struct err *err)
 {
 	msgpack_packer pk;
@@ -293,9 +304,11 @@ static int rewrite(struct decoder *d, const msgpack_object *map, struct record *
 		const msgpack_object_kv *kv = &map->via.map.ptr[i];
 
 		msgpack_pack_object(&pk, kv->key);
-		if (msg_is(&kv->key, "src")) {
+		if (d->seq_base && msg_is(&kv->key, "seq")) {
+			msgpack_pack_uint64(&pk, kv->val.via.u64 + d->seq_base);
+		} else if (d->src_map && msg_is(&kv->key, "src") && kv->val.type == MSGPACK_OBJECT_POSITIVE_INTEGER) {
 			msgpack_pack_uint32(&pk, d->src_map[kv->val.via.u64]);
-		} else if (msg_is(&kv->key, "srcs")) {
+		} else if (d->src_map && msg_is(&kv->key, "srcs") && kv->val.type == MSGPACK_OBJECT_ARRAY) {
 			msgpack_pack_array(&pk, kv->val.via.array.size);
 			for (k = 0; k < kv->val.via.array.size; k++)
 				msgpack_pack_uint32(&pk, d->src_map[kv->val.via.array.ptr[k].via.u64]);
@@ -312,7 +325,7 @@ int decode_record(struct decoder *d, const msgpack_object *map, struct record *r
 {
 	const struct field *fields = kind_rows[d->kind].fields;
 	struct value v[FIELDS_MAX] = {0};
-	bool extra = false, has_src = false;
+	bool extra = false;
 	uint32_t i;
 
 	arena_reset(&d->arena);
@@ -335,14 +348,13 @@ int decode_record(struct decoder *d, const msgpack_object *map, struct record *r
 			return err_set(err, EX_DATAERR, "'%s' stands twice", f->name);
 		if (decode_field(d, f, &kv->val, r, &v[f - fields], err) < 0)
 			return -1;
-		has_src = has_src || f->type == F_SRC || f->type == F_SRCS;
 	}
 	for (i = 0; fields[i].name; i++)
 		if (!v[i].seen)
 			return err_set(err, EX_DATAERR, "no '%s'", fields[i].name);
 	if (finish(r, v, extra, err) < 0)
 		return -1;
-	return d->src_map && has_src ? rewrite(d, map, r, err) : 0;
+	return d->kind != KIND_TENS && (d->src_map || d->seq_base) ? rewrite(d, map, r, err) : 0;
 }
 
 void decoder_release(struct decoder *d)

@@ -90,7 +90,8 @@ int stream_in_open(struct stream_in **in, const char *path, struct err *err);
 const struct stream_header *stream_in_header(const struct stream_in *in);   /* of the current segment */
 /*
  * The next data record (TOKS, PACK ... or a lower-case one that passes through; TUNE and TEND are consumed and checked, later
- * segments must have the same kind and tokenizer; their src is renumbered into the union of inputs, stream_in_header grows).
+ * segments must have the same kind and tokenizer; their src is renumbered into the union of inputs, stream_in_header grows; their
+ * seq goes on after the largest one before, so that it is unique over the whole input; raw is then the record with its new numbers).
  * 1: *r is valid.  0: clean end.  -1: err.
  */
 int stream_next(struct stream_in *in, struct record *r, struct err *err);
@@ -101,7 +102,28 @@ uint64_t stream_in_running_hash(const struct stream_in *in);
 /* True if the next record is not here yet and its writer would have to be waited for: flush what you hold. */
 bool stream_in_would_block(const struct stream_in *in);
 const char *stream_in_name(const struct stream_in *in);                     /* for messages: the path, or "standard input" */
+/*
+ * Before the first stream_next: read `in` as if it followed a stream with header `known`, whose seqs end before first_seq.
+ * EX_DATAERR if kind or tokenizer differ.
+ */
+int stream_in_onto(struct stream_in *in, const struct stream_header *known, const char *known_name, uint64_t first_seq,
+	struct err *err);
+uint64_t stream_in_seq_end(const struct stream_in *in);                     /* above every seq so far */
 void stream_in_close(struct stream_in *in);
+
+/*
+ * merge: several streams one after the other, as one.  The first header of each is read at once, so that the union of inputs is
+ * known from the start; only a later segment of a stream (after cat) can make it grow.  paths must outlive m; none = "-".
+ */
+struct stream_merge;
+int stream_merge_open(struct stream_merge **m, const char *const *paths, size_t n, const char *prog, struct err *err);
+/* prov: of the one stream, or one entry {prog, version, in:[the provs of all]} if there are several. */
+const struct stream_header *stream_merge_header(const struct stream_merge *m);
+int stream_merge_next(struct stream_merge *m, struct record *r, struct err *err);   /* as stream_next */
+const char *stream_merge_name(const struct stream_merge *m);                        /* the stream that r came from */
+bool stream_merge_would_block(const struct stream_merge *m);
+struct stream_totals stream_merge_totals(const struct stream_merge *m);             /* so far; xxh64 is 0 */
+void stream_merge_close(struct stream_merge *m);
 
 /*
  * Random access to a file with an indx record (written by stream_out with index, or tune-stream index).

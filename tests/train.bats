@@ -1,0 +1,299 @@
+load helper
+load tiny
+
+# One model, rows and shards for the whole file; every test works on copies or its own RUN.
+setup_file() {
+	export LC_ALL=C TUNE_TOP="${TUNE_TOP:-$(cd "$BATS_TEST_DIRNAME/.." && pwd)}"
+	export F=$BATS_FILE_TMPDIR
+	tiny_model "$F/model"
+	tiny_rows 60 >"$F/rows.jsonl"
+	tiny_data "$F/model" "$F/rows.jsonl" "$F/data" shard.val_fraction=0.1
+	tune-tokenize -q -m "$F/model" -o "$F/rows.tns" "$F/rows.jsonl"
+	tune-train -q -m "$F/model" model.init=random model.dtype=fp32 -o "$F/init" --stop-after 0 "$F/data" >/dev/null || [ $? = 75 ]
+	export BASE=$F/init/latest
+}
+# t RUN ARGS...: a short run with settings that every test starts from
+t() {
+	local run=$1
+	shift
+	tune-train -q -m "$BASE" -o "$run" train.batch=4 optim.lr=1e-3 "$@" "$F/data" >/dev/null
+}
+
+@test "a run writes a folder that other tools read, config, metrics and links" {
+	t run train.epochs=1 save.every=2
+	[ -L run/latest ] && [ -e run/latest/model.safetensors ] && [ -e run/latest/tokenizer.json ] && [ -e run/latest/config.json ]
+	[ "$(readlink run/latest)" = "steps/$(ls run/steps | tail -1)" ]
+	tune-ckpt verify run
+	[ "$(event step run/metrics.jsonl | wc -l)" -ge 2 ]
+	[ "$(event end run/metrics.jsonl | jq -r .why)" = done ]
+	event step run/metrics.jsonl | jq -e 'has("step") and has("epoch") and has("loss") and has("lr") and has("grad_norm") and has("tokens")
+		and has("trained_tokens") and has("tokens_per_s") and has("mem_bytes")' >/dev/null
+	tune validate run/config.yaml
+}
+
+@test "the loss falls" {
+	t run train.steps=60 optim.lr=1e-2
+	event step run/metrics.jsonl | jq -s -e '(.[-1].loss) < 0.6 * .[0].loss'
+}
+
+@test "MUST-11 C3: a run that stops at step k and resumes is bit for bit the run that never stopped (full, two epochs and more)" {
+	t straight train.steps=20
+	for k in 1 3 7 8 19; do
+		run -75 t cut train.steps=20 --stop-after $k
+		t cut train.steps=20 --resume
+		[ "$(weights cut/latest)" = "$(weights straight/latest)" ]
+		cmp cut/latest/state/optim.safetensors straight/latest/state/optim.safetensors
+		diff <(event step cut/metrics.jsonl | jq -c '[.step, .loss, .lr, .grad_norm, .epoch]') \
+			<(event step straight/metrics.jsonl | jq -c '[.step, .loss, .lr, .grad_norm, .epoch]')
+		rm -r cut
+	done
+}
+
+@test "MUST-11 C3: the same with adapters, dropout and small micro-batches" {
+	set -- lora.rank=4 lora.dropout=0.2 train.micro_tokens=128 train.steps=12
+	t straight "$@"
+	for k in 1 6 11; do
+		run -75 t cut "$@" --stop-after $k
+		t cut "$@" --resume
+		[ "$(weights cut/latest)" = "$(weights straight/latest)" ]
+		rm -r cut
+	done
+}
+
+@test "MUST-11: and in bf16, whose masters are kept" {
+	set -- model.dtype=bf16 save.dtype=bf16 train.steps=10
+	t straight "$@"
+	run -75 t cut "$@" --stop-after 4
+	t cut "$@" --resume
+	[ "$(weights cut/latest)" = "$(weights straight/latest)" ]
+	cmp cut/latest/state/optim.safetensors straight/latest/state/optim.safetensors
+}
+
+@test "MUST-10 C1: kill -9 at random moments: latest always opens, and the resumed run ends with the same bits" {
+	t straight train.steps=40
+	for i in 1 2 3 4 5 6 7 8; do
+		( t cut train.steps=40 save.every=1 --resume & p=$!; sleep "0.0$((RANDOM % 9 + 1))"; pkill -9 -P $p; kill -9 $p; wait $p ) 2>/dev/null || true
+		if [ -e cut/latest ]; then tune-ckpt verify "$(readlink -f cut/latest)"; fi
+	done
+	t cut train.steps=40 save.every=1 --resume
+	[ "$(weights cut/latest)" = "$(weights straight/latest)" ]
+	[ -z "$(ls cut/steps | grep tmp)" ]
+}
+
+@test "MUST-10 C1: a damaged newest checkpoint is passed over with a warning" {
+	t run train.steps=4 save.every=2
+	printf x >>run/latest/config.json
+	run --separate-stderr -0 tune-train -m "$BASE" -o run train.batch=4 optim.lr=1e-3 train.steps=4 save.every=2 --resume "$F/data"
+	[[ "$stderr" == *"passed over: "*"config.json"* ]]
+	[[ "$stderr" == *"goes on after step 2"* ]]
+	tune-ckpt verify run/latest
+}
+
+@test "MUST-10 C1: a full disk: 74 with bytes needed and free, the last good checkpoint intact, and the run goes on from it" {
+	[ "$(id -u)" = 0 ] && mkdir small && mount -t tmpfs -o size=700k none small || skip "needs a mount"
+	run --separate-stderr tune-train -m "$BASE" -o small/run train.batch=4 train.steps=9 save.every=1 save.keep=100 "$F/data"
+	err=$stderr code=$status
+	good=$(ls small/run/steps | tail -1)
+	verified=0; tune-ckpt verify small/run/steps/"$good" && verified=1
+	left=$(ls small/run/steps | grep -c tmp || true)
+	mount -o remount,size=20m small
+	again=0; tune-train -q -m "$BASE" -o small/run train.batch=4 train.steps=9 save.every=1 save.keep=100 --resume "$F/data" >/dev/null || again=$?
+	last=$(readlink small/run/latest)
+	umount small
+	[ "$code" = 74 ] || [ "$code" = 73 ]
+	[[ "$err" == *"No space left"* ]]
+	[ "$verified" = 1 ] && [ "$left" = 0 ] && [ "$again" = 0 ] && [ "$last" = steps/step-00000009 ]
+}
+
+@test "MUST-1 L1: micro-batches do not change the loss or the gradient" {
+	t a train.steps=3 train.batch=6
+	t b train.steps=3 train.batch=6 train.micro_tokens=128
+	paste <(event step a/metrics.jsonl | jq -c '[.loss, .grad_norm]') <(event step b/metrics.jsonl | jq -c '[.loss, .grad_norm]') |
+		jq -s -e '[.[] | flatten] | length > 0' >/dev/null
+	jq -n -e --slurpfile a <(event step a/metrics.jsonl) --slurpfile b <(event step b/metrics.jsonl) \
+		'[range(3)] | all(($a[.].loss - $b[.].loss | fabs) < 2e-6 * $a[.].loss and ($a[.].grad_norm - $b[.].grad_norm | fabs) < 1e-5 * $a[.].grad_norm)'
+}
+
+@test "the number of threads does not change a bit" {
+	t one train.steps=3 -j 1
+	t three train.steps=3 -j 3
+	[ "$(weights one/latest)" = "$(weights three/latest)" ]
+}
+
+@test "recompute does not change a bit" {
+	t a train.steps=3 train.recompute=on
+	t b train.steps=3 train.recompute=off
+	[ "$(weights a/latest)" = "$(weights b/latest)" ]
+}
+
+@test "MUST-4 O4: a step that is not finite changes nothing; three in a row end the run with 1, the last checkpoint untouched" {
+	run -1 --separate-stderr tune-train -m "$BASE" -o run train.batch=4 optim.lr=1e30 optim.grad_clip=0 schedule.name=constant train.steps=10 save.every=1 "$F/data"
+	[[ "$stderr" == *"not finite in 3 steps in a row"* ]]
+	[ "$(event skip run/metrics.jsonl | wc -l)" = 3 ]
+	event skip run/metrics.jsonl | jq -e '.rows | length > 0' >/dev/null
+	tune-ckpt verify run/latest
+}
+
+@test "X8: SIGTERM lets the step finish, saves and exits 75; --resume then ends with the same bits" {
+	t straight train.steps=300
+	( t run train.steps=300; echo $? >code ) & sleep 0.3
+	pkill -TERM -f -- "-o run train.batch" || true
+	wait
+	[ "$(cat code)" = 75 ]
+	tune-ckpt verify run/latest
+	t run train.steps=300 --resume
+	[ "$(weights run/latest)" = "$(weights straight/latest)" ]
+}
+
+@test "a run that exists is refused with 73 without --resume; --resume without one starts afresh" {
+	t run train.steps=2 --resume
+	run -73 --separate-stderr t run train.steps=2
+	[[ "$stderr" == *"--resume goes on"* ]]
+}
+
+@test "O7: another setting on a resume is 78 with both values; --extend lengthens the schedule" {
+	run -75 t run train.steps=6 --stop-after 3
+	run -78 --separate-stderr t run train.steps=6 train.seed=3 --resume
+	[[ "$stderr" == *"train.seed: the run was made with 0, now it is 3"* ]]
+	run -78 --separate-stderr t run train.steps=12 --resume
+	[[ "$stderr" == *"--extend allows it"* ]]
+	t run train.steps=12 --resume --extend
+	[ "$(event step run/metrics.jsonl | tail -1 | jq .step)" = 12 ]
+	t run train.steps=12 log.every=2 save.keep=7 train.threads=1 --resume --extend
+}
+
+@test "D14 K5: data of another tokenizer is refused; so is a tokenizer with more ids than the model has rows" {
+	cp -r "$F/model" other
+	jq '.added_tokens[0].content = "<|other|>" | .model.vocab |= with_entries(if .key == "<|pad|>" then .key = "<|other|>" else . end)' \
+		"$F/model/tokenizer.json" >other/tokenizer.json
+	run -65 --separate-stderr t run "model.tokenizer=other"
+	[[ "$stderr" == *"tokenizer"* ]]
+	cp -rL "$BASE" small
+	jq '.vocab_size = 200' small/config.json >c && mv c small/config.json
+	run -65 --separate-stderr tune-train -q -m small -o run "$F/data"
+	[[ "$stderr" == *"200"* ]]
+}
+
+@test "U5: settings that contradict each other are found before anything is opened" {
+	rm -rf nothing
+	run -78 --separate-stderr tune-train -q -m "$BASE" -o r save.best=true "$F/rows.tns" train.steps=3
+	[[ "$stderr" == *"save.best"*"needs validation data"* ]]
+	run -78 --separate-stderr t r eval.patience=2
+	[[ "$stderr" == *"eval.patience"*"needs eval.every"* ]]
+	run -78 --separate-stderr tune-train -q -m "$BASE" -o r "$F/rows.tns"
+	[[ "$stderr" == *"train.steps"*"needed with a stream"* ]]
+	run -78 --separate-stderr tune-train -q -m "$BASE" -o r train.steps=3 train.epochs=2 "$F/rows.tns"
+	[[ "$stderr" == *"read once"* ]]
+	run -78 t r model.dtype=fp16
+	[ ! -e r ]
+}
+
+@test "usage errors are 64, a missing file 66, no such device 69" {
+	run -64 tune-train -m "$BASE" -o r
+	run -64 tune-train -o r "$F/data"
+	run -64 tune-train -m "$BASE" "$F/data"
+	run -66 tune-train -m "$BASE" -o r nowhere
+	run -66 tune-train -m nowhere -o r "$F/data"
+	run -69 t r --device cuda
+}
+
+@test "C10 U7: best survives rotation; patience stops with 0 and says why" {
+	t run train.steps=30 optim.lr=3e-2 eval.every=2 save.every=3 save.keep=1 save.best=true eval.patience=2
+	[ -e run/best/model.safetensors ]
+	best=$(event val run/metrics.jsonl | jq -s 'min_by(.loss).step')
+	[ "$(readlink run/best)" = "steps/step-$(printf %08d "$best")" ]
+	event end run/metrics.jsonl | jq -e '.why | test("patience|done")'
+	mv run moved
+	[ -e moved/best/model.safetensors ]
+}
+
+@test "U3: to a file, stderr has plain lines: step, loss, lr, grad_norm, tok/s, ETA; no control bytes" {
+	tune-train -m "$BASE" -o run train.batch=4 train.steps=3 "$F/data" >/dev/null 2>log
+	grep -q 'step 3/3  loss .* lr .* grad_norm .* tok/s  ETA ' log
+	run ! grep -q "$(printf '[\r\033]')" log
+}
+
+@test "a metrics reader that goes away does not end the run" {
+	tune-train -m "$BASE" -o run train.batch=4 train.steps=30 "$F/data" 2>err | head -1 >/dev/null
+	[ "${PIPESTATUS[0]}" = 0 ]
+	grep -q "training goes on" err
+	[ "$(event step run/metrics.jsonl | wc -l)" = 30 ]
+}
+
+@test "a stream trains as it comes; cut, it keeps the last whole batch and exits 65" {
+	tune-train -q -m "$BASE" -o whole train.batch=4 train.steps=5 - <"$F/rows.tns" >/dev/null
+	zstd -dqc "$F/rows.tns" >plain
+	head -c $(($(stat -c %s plain) / 2)) plain >cut
+	run -65 --separate-stderr tune-train -q -m "$BASE" -o part train.batch=4 schedule.name=constant - <cut
+	[[ "$stderr" == *"truncated"* ]]
+	tune-ckpt verify part/latest
+}
+
+@test "a stream that is resumed skips what was read and notices another stream" {
+	tune-train -q -m "$BASE" -o straight train.batch=4 train.steps=8 - <"$F/rows.tns" >/dev/null
+	run -75 tune-train -q -m "$BASE" -o cut train.batch=4 train.steps=8 --stop-after 3 - <"$F/rows.tns"
+	tune-train -q -m "$BASE" -o cut train.batch=4 train.steps=8 --resume - <"$F/rows.tns" >/dev/null
+	[ "$(weights cut/latest)" = "$(weights straight/latest)" ]
+	run -75 tune-train -q -m "$BASE" -o cut2 train.batch=4 train.steps=8 --stop-after 3 - <"$F/rows.tns"
+	tiny_rows 61 | sed 1d >other.jsonl
+	run -65 bash -c "tune-tokenize -q -m '$F/model' -o - other.jsonl | tune-train -q -m '$BASE' -o cut2 train.batch=4 train.steps=8 --resume -"
+	[[ "$output" == *"are not those that the run was trained on"* ]]
+}
+
+@test "U6: --rows prints the files and lines of a step, and every row occurs once an epoch" {
+	n=$(tune-train -m "$BASE" train.batch=4 --dry-run "$F/data" | sed -n 's/^steps *\([0-9]*\) of.*/\1/p')
+	for s in $(seq "$n"); do tune-train -m "$BASE" train.batch=4 --rows "$s" "$F/data"; done >rows
+	grep -q "rows.jsonl:[0-9]*  [0-9]* tokens, [0-9]* trained" rows
+	[ "$(grep -o 'rows.jsonl:[0-9]*' rows | sort | uniq -d | wc -l)" = 0 ]
+}
+
+@test "--dry-run prints the plan and writes nothing" {
+	run -0 tune-train -m "$BASE" -o nothing --dry-run "$F/data"
+	[[ "$output" == *"total"*"available"*"steps"*"time"* ]]
+	[ ! -e nothing ]
+}
+
+@test "M1: a plan that does not fit is refused with 71 and says what would" {
+	run -71 --separate-stderr t r train.memory=65536
+	[[ "$stderr" == *"available"* ]]
+	[ ! -e r/steps ]
+}
+
+@test "MUST-2 D1: pad is the end token, eight samples learned by heart, and every answer stops" {
+	tiny_model m
+	jq '.pad_token = .eos_token' m/tokenizer_config.json >c && mv c m/tokenizer_config.json
+	tiny_rows 8 >r.jsonl
+	tiny_data m r.jsonl d
+	tune-train -q -m m model.init=random model.init_std=fan_in model.init_embed=0.1 -o run train.batch=8 train.steps=300 optim.lr=1e-2 d >/dev/null
+	tune-eval generate -q -m run generate.max_new_tokens=40 r.jsonl >answers
+	[ "$(jq -r .finish answers | sort | uniq -c | tr -s ' ')" = " 8 stop" ]
+	[ "$(tune-eval match -q -m run r.jsonl)" = "match 100.00 %  (8 of 8)" ]
+}
+
+@test "R4 R6: an adapter opens again; a renamed key is refused by name; nothing in it is empty" {
+	t run lora.rank=4 train.steps=4
+	tune-ckpt inspect run/latest >/dev/null
+	[ "$(jq -r .r run/latest/adapter_config.json)" = 4 ]
+	t more -a run/latest train.steps=2
+	cp -rL run/latest bad
+	rm -f bad/tune.json
+	sed -i '1s/q_proj.lora_A/q_prox.lora_A/' bad/adapter_model.safetensors
+	run -65 --separate-stderr t r2 -a bad train.steps=2
+	[[ "$stderr" == *"q_pro"* ]]
+}
+
+@test "sample answers and validation on schedule" {
+	t run train.steps=4 eval.every=2 'eval.prompts=[say 3, say 4]' generate.max_new_tokens=8
+	[ "$(event sample run/metrics.jsonl | wc -l)" = 4 ]
+	[ "$(event val run/metrics.jsonl | wc -l)" = 2 ]
+}
+
+@test "tune-train | tune-eval loss --each - | tune-ckpt verify --each - follows a run" {
+	tune-train -q -m "$BASE" -o run train.batch=4 train.steps=4 save.every=2 "$F/data" |
+		tune-eval loss -q --each - "$F/rows.jsonl" | tune-ckpt verify --each - >log
+	[ "$(event save log | wc -l)" = 2 ]
+	[ "$(event eval log | wc -l)" = 2 ]
+	[ "$(event verify log | wc -l)" = 2 ]
+	[ "$(event step log | wc -l)" = 4 ]
+	event eval log | jq -e '.loss > 0' >/dev/null
+}

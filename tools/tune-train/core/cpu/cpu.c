@@ -184,6 +184,11 @@ int cpu_device_open(struct device **out, int threads, struct err *err)
 		goto fail;
 	c->threads = pool_threads(c->pool);
 	path->fill(d);
+	c->space = cpu_map(c->space_bytes);
+	if (!c->space) {
+		err_oom(err, c->space_bytes);
+		goto fail;
+	}
 	snprintf(d->what, sizeof(d->what), "%s, %d thread%s", path->title, c->threads, c->threads == 1 ? "" : "s");
 	*out = d;
 	return 0;

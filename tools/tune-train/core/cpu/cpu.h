@@ -12,11 +12,11 @@
 struct cpu {
 	struct pool *pool;
 	int threads;
-	void *space;              /* packed panels of gemm, tiles of attention: laid out by ops/gemm.c */
-	size_t space_bytes;
+	void *space;              /* packed panels of gemm, tiles of attention: laid out by ops/gemm.c; touched as far as shapes need */
+	size_t space_bytes;       /* set by the path */
 };
 
-/* Fill the operations of d with those of one path. */
+/* Fill the operations of d with those of one path, and say how much space they need. */
 void cpu_path_plain(struct device *d);
 #if defined(__x86_64__)
 void cpu_path_avx2(struct device *d);

@@ -1,6 +1,9 @@
 /* attention: varlen causal attention with grouped heads, forward and backward. */
 #include "each.h"
 
+/* Element i of a buffer as a float. */
+static inline float at(struct dbuf b, long i) { return b.t == DT_F32 ? f32(b.p)[i] : bf16_f32(((const uint16_t *)(const void *)b.p)[i]); }
+
 struct attn_args { const struct attn *a; struct dbuf o, d_o, dq, dk, dv; float *lse, *delta; };
 
 static long key_row(const struct attn *a, int doc, long r)

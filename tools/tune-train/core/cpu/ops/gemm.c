@@ -1,35 +1,175 @@
-/* gemm: C (+)= alpha * op(A) op(B) (+ bias). */
+/*
+ * gemm: C (+)= alpha * op(A) op(B) (+ bias), over packed panels.
+ *
+ * K is cut into superblocks (at most KS) and these into blocks (at most KC), both functions of K alone; an element is the sum over
+ * blocks, in order, of one chain a block.  So its bits depend on its row of A, its column of B and K: not on M, N, threads or tiles.
+ *
+ * For each superblock all threads pack A (shared), then take tasks: some columns times some rows.  A task packs its part of B,
+ * small enough for the L2 cache, and goes down the rows in steps of MC, with a panel of B in the L1 cache.  A tile of C is summed
+ * in floats and written once: with alpha, bias, the old C, and the rounding to bf16.
+ */
+
 #include "each.h"
 
-/* Element i of a buffer as a float. */
-static inline float at(struct dbuf b, long i) { return b.t == DT_F32 ? f32(b.p)[i] : bf16_f32(((const uint16_t *)(const void *)b.p)[i]); }
+enum {
+	MC = 20 * MR,       /* rows of a tile */
+	NC = 12 * NR,       /* most columns of a task */
+	KC = 256, KS = 8 * KC,
+	MS = 20 * MC,       /* most rows that are packed at once */
+	NS = 2048           /* columns at once where a bf16 C needs float partial sums */
+};
 
-static void gemm_range(const void *p, long lo, long hi)
+/* One superblock of one block of C. */
+struct gemm_run {
+	const struct gemm *g;
+	struct view a, b;
+	long m0, m, n0, n, k0, k, kc;         /* this block of C, this superblock, its blocks */
+	bool first, last;                     /* superblock */
+	long rows, row_tasks, columns;        /* a task */
+	float *panels, *part;                 /* packed A; partial sums [m, n] for a bf16 C, else NULL */
+	char *own; size_t own_bytes;          /* a worker's own memory: panels of B, tile of C */
+};
+
+static long round_up(long x, long unit) { return (x + unit - 1) / unit * unit; }
+/* x in equal parts of at most `most`, in multiples of unit. */
+static long even(long x, long most, long unit) { return round_up((x + (x + most - 1) / most - 1) / ((x + most - 1) / most), unit); }
+
+/* ---- memory: one reservation at open, touched as needed ---- */
+static size_t own_bytes(void) { return (size_t)(NC * KS + MC * NC) * 4; }
+static size_t shared_bytes(void) { return (size_t)(MS * KS + MS * NS) * 4; }
+
+static void gemm_pack_a(void *ctx, long task, int worker)
 {
-	const struct gemm *g = p;
+	const struct gemm_run *r = ctx;
+	long row = task * MC, rows = r->m - row < MC ? r->m - row : MC, all = round_up(r->m, MR);
 
-	for (long i = lo; i < hi; i++)
-		for (long j = 0; j < g->n; j++) {
-			float s = 0;
+	(void)worker;
+	for (long k = 0; k < r->k; k += r->kc) {
+		long kc = r->k - k < r->kc ? r->k - k : r->kc;
 
-			for (long k = 0; k < g->k; k++)
-				s += at(g->a, g->op == GEMM_TN ? k * g->lda + i : i * g->lda + k) * at(g->b, g->op == GEMM_NT ? j * g->ldb + k : k * g->ldb + j);
-			s = g->alpha * s + (g->bias.p ? at(g->bias, j) : 0.f) + (g->accumulate ? at(g->c, i * g->ldc + j) : 0.f);
-			if (g->c.t == DT_F32)
-				f32(g->c.p)[i * g->ldc + j] = s;
+		pack(r->panels + k * all + row * kc, &r->a, r->m0 + row, rows, r->k0 + k, kc, MR);
+	}
+}
+
+/* The finished sums of a tile (row stride ldt) go into C, or into the partial sums. */
+static void gemm_store(const struct gemm_run *r, const float *tile, long ldt, long row, long rows, long col, long columns)
+{
+	const struct gemm *g = r->g;
+	struct dbuf part = { (struct dmem *)r->part, DT_F32 };
+
+	for (long i = 0; i < rows; i++) {
+		long at = (r->m0 + row + i) * g->ldc + r->n0 + col, at_part = (row + i) * r->n + col;
+
+		EACH_VEC(j, w, 0, columns) {
+			vf s = vload(tile + i * ldt + j) * g->alpha;
+
+			if (!r->first)
+				s += r->part ? get(part, at_part + j, (int)w) : get(g->c, at + j, (int)w);
+			else if (g->accumulate)
+				s += get(g->c, at + j, (int)w);
+			else if (g->bias.p)
+				s += get(g->bias, r->n0 + col + j, (int)w);
+			if (r->part && !r->last)
+				put(part, at_part + j, s, (int)w);
 			else
-				((uint16_t *)(void *)g->c.p)[i * g->ldc + j] = f32_bf16(s);
+				put(g->c, at + j, s, (int)w);
 		}
+	}
+}
+
+static void gemm_tile(const struct gemm_run *r, const float *b, float *tile, long row, long rows, long columns)
+{
+	long all = round_up(r->m, MR), ldt = round_up(columns, NR);
+
+	for (long k = 0; k < r->k; k += r->kc) {
+		long kc = r->k - k < r->kc ? r->k - k : r->kc;
+		const float *pa = r->panels + k * all + row * kc, *pb = b + k * ldt;
+
+		for (long j = 0; j < ldt; j += NR)
+			for (long i = 0; i < rows; i += MR)
+				micro(kc, pa + i * kc, pb + j * kc, tile + i * ldt + j, ldt, k > 0);
+	}
+}
+
+static void gemm_task(void *ctx, long task, int worker)
+{
+	const struct gemm_run *r = ctx;
+	float *b = (float *)(void *)(r->own + (size_t)worker * r->own_bytes), *tile = b + NC * KS;
+	long col = task / r->row_tasks * r->columns, columns = r->n - col < r->columns ? r->n - col : r->columns;
+	long row = task % r->row_tasks * r->rows, end = row + r->rows < r->m ? row + r->rows : r->m;
+
+	for (long k = 0; k < r->k; k += r->kc) {
+		long kc = r->k - k < r->kc ? r->k - k : r->kc;
+
+		pack(b + k * round_up(columns, NR), &r->b, r->n0 + col, columns, r->k0 + k, kc, NR);
+	}
+	for (; row < end; row += MC) {
+		long rows = end - row < MC ? end - row : MC;
+
+		gemm_tile(r, b, tile, row, rows, columns);
+		gemm_store(r, tile, round_up(columns, NR), row, rows, col, columns);
+	}
+}
+
+/* Tasks: at least 4 a thread if there is enough work, columns first (each column is then packed once). */
+static void gemm_split(struct gemm_run *r, int threads)
+{
+	long want = threads == 1 ? 1 : 4L * threads, columns, parts;
+
+	columns = r->n / want / NR * NR;
+	r->columns = columns < 2 * NR ? 2 * NR : columns > NC ? NC : columns;
+	parts = (r->n + r->columns - 1) / r->columns;
+	r->row_tasks = (want + parts - 1) / parts;
+	if (r->row_tasks > (r->m + 2 * MC - 1) / (2 * MC))
+		r->row_tasks = (r->m + 2 * MC - 1) / (2 * MC);
+	r->rows = round_up((r->m + r->row_tasks - 1) / r->row_tasks, MR);
+	r->row_tasks = (r->m + r->rows - 1) / r->rows;
+}
+
+static void gemm_block(struct cpu *c, struct gemm_run *r)
+{
+	long ks = even(r->g->k, KS, 8);
+
+	gemm_split(r, c->threads);
+	for (r->k0 = 0; r->k0 < r->g->k; r->k0 += ks) {
+		r->k = r->g->k - r->k0 < ks ? r->g->k - r->k0 : ks;
+		r->kc = even(r->k, KC, 8);
+		r->first = r->k0 == 0;
+		r->last = r->k0 + ks >= r->g->k;
+		if (r->n0 == 0 || !(r->first && r->last))
+			pool_run(c->pool, (r->m + MC - 1) / MC, gemm_pack_a, r);
+		pool_run(c->pool, (r->n + r->columns - 1) / r->columns * r->row_tasks, gemm_task, r);
+	}
 }
 
 static void op_gemm(struct device *d, const struct gemm *g)
 {
-	assert(is_float(g->a) && is_float(g->b) && is_float(g->c) && !(g->bias.p && g->accumulate));
-	each(d, g->m, 8, gemm_range, g);
+	struct cpu *c = d->impl;
+	struct gemm_run r = { .g = g, .a = { g->a, g->lda, g->op == GEMM_TN }, .b = { g->b, g->ldb, g->op != GEMM_NT },
+		.panels = c->space, .own = (char *)c->space + shared_bytes(), .own_bytes = own_bytes() };
+	bool part = g->c.t != DT_F32 && g->k > KS;
+	long ms, ns;
+
+	assert(is_float(g->a) && is_float(g->b) && is_float(g->c) && !(g->bias.p && g->accumulate) && g->k > 0);
+	if (g->m == 0 || g->n == 0)
+		return;
+	ms = even(g->m, MS, MR);
+	ns = part ? NS : g->n;
+	r.part = part ? r.panels + MS * KS : NULL;
+	for (r.m0 = 0; r.m0 < g->m; r.m0 += ms)
+		for (r.n0 = 0; r.n0 < g->n; r.n0 += ns) {
+			r.m = g->m - r.m0 < ms ? g->m - r.m0 : ms;
+			r.n = g->n - r.n0 < ns ? g->n - r.n0 : ns;
+			gemm_block(c, &r);
+		}
 }
+
+static long least(long a, long b) { return a < b ? a : b; }
 
 static size_t op_workspace(struct device *d, long max_m, long max_n, long max_k)
 {
-	(void)d, (void)max_m, (void)max_n, (void)max_k;
-	return 0;
+	const struct cpu *c = d->impl;
+	size_t bytes = (size_t)(least(max_m, MS) * least(max_k, KS) + (max_k > KS ? least(max_m, MS) * least(max_n, NS) : 0)) * 4;
+
+	return bytes + (size_t)c->threads * own_bytes();
 }

@@ -1,4 +1,5 @@
 /* path: every operation of one path in one translation unit.  The includer defines CPU_PATH, the function that fills the table. */
+#include "panel.c"
 #include "gemm.c"
 #include "attention.c"
 #include "elementwise.c"
@@ -9,6 +10,9 @@
 
 void CPU_PATH(struct device *d)
 {
+	struct cpu *c = d->impl;
+
+	c->space_bytes = shared_bytes() + (size_t)c->threads * own_bytes();
 	d->gemm = op_gemm;
 	d->workspace = op_workspace;
 	d->cast = op_cast;

@@ -84,7 +84,9 @@ static void embed_bwd_range(const void *p, long lo, long hi)
 	if (i > 0)
 		while (i < hi && id[o[i]] == id[o[i - 1]])
 			i++;
-	for (; i < a->t && (i < hi || (i > lo && id[o[i]] == id[o[i - 1]])); i++)
+	if (i == hi)
+		return;
+	for (; i < a->t && (i < hi || id[o[i]] == id[o[i - 1]]); i++)
 		add_row(a->dst, id[o[i]] * a->c, a->src, o[i] * a->c, a->c);
 }
 

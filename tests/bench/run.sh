@@ -1,0 +1,8 @@
+#!/bin/sh
+# Timings beside the machine's own measured peak.  B: build folder.  Called by make bench.
+set -eu
+for b in "${B:-build}"/bench/*; do
+	[ -x "$b" ] && [ -f "$b" ] || continue
+	echo "== ${b##*/}"
+	"$b"
+done

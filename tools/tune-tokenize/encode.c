@@ -35,6 +35,7 @@ struct batch {
 	struct pool *pool;
 	struct worker *workers; int nworkers;
 	struct chunk *chunks; size_t nchunks, used;
+	bool idle;                     /* the input would block */
 };
 
 static void fail_item(struct chunk *c, struct item *it, int rc, const struct err *err)
@@ -71,8 +72,8 @@ static int fill(struct batch *b, struct chunk *c, struct err *err)
 		buf_put(&c->raw, it->row.text, it->n);
 		if (buf_ok(&c->raw, err) < 0)
 			return -1;
-		b->z->idle = rows_would_block(b->rows);
-	} while (c->n < CHUNK_ROWS && c->raw.n < CHUNK_BYTES && !b->z->idle);
+		b->idle = rows_would_block(b->rows);
+	} while (c->n < CHUNK_ROWS && c->raw.n < CHUNK_BYTES && !b->idle);
 	return 1;
 }
 
@@ -179,7 +180,7 @@ static int encode_file(struct batch *b, uint32_t src, uint64_t before, struct er
 		b->used = 0;
 		do
 			got = fill(b, &b->chunks[b->used++], &stop);
-		while (got > 0 && b->used < b->nchunks && !z->idle);
+		while (got > 0 && b->used < b->nchunks && !b->idle);
 		z->in_array[src] = rows_in_array(b->rows);
 		if (!said && rows_shape(b->rows) != SHAPE_AUTO) {
 			say_shape(b);
@@ -188,6 +189,8 @@ static int encode_file(struct batch *b, uint32_t src, uint64_t before, struct er
 		pool_run(b->pool, (long)b->used, encode_chunk, b);
 		for (i = 0; i < b->used && !rc; i++)
 			rc = emit(z, src, &b->chunks[i], err);
+		if (!rc && b->idle)
+			rc = z->pause(z->sink_ctx, err);
 		show_progress(b, before);
 	}
 	if (!rc && got < 0) {

@@ -43,7 +43,14 @@ static int put(void *ctx, const struct doc *d, struct err *err)
 	if (!o->out && start(o, err) < 0)
 		return -1;
 	o->seq++;
-	return stream_put_toks(o->out, &t, err) < 0 || stream_out_tick(o->out, o->z->idle, err) < 0 ? -1 : 0;
+	return stream_put_toks(o->out, &t, err) < 0 || stream_out_tick(o->out, false, err) < 0 ? -1 : 0;
+}
+
+static int pass_on(void *ctx, struct err *err)
+{
+	struct output *o = ctx;
+
+	return o->out ? stream_out_tick(o->out, true, err) : 0;
 }
 
 int write_stream(struct tokenize *z, const char *path, bool force, struct err *err)
@@ -53,6 +60,7 @@ int write_stream(struct tokenize *z, const char *path, bool force, struct err *e
 	int rc = -1;
 
 	z->sink = put;
+	z->pause = pass_on;
 	z->sink_ctx = &o;
 	if (refuse_terminal(path, err) < 0 || outfile_open(&o.file, path, force, err) < 0)
 		return -1;

@@ -101,12 +101,19 @@ static int show(void *ctx, const struct doc *d, struct err *err)
 	return rc < 0 ? -1 : --p->left == 0;
 }
 
+static int pass_on(void *ctx, struct err *err)
+{
+	(void)ctx;
+	return fflush(stdout) ? err_errno(err, EX_IOERR, "cannot write to standard output") : 0;
+}
+
 int preview(struct tokenize *z, uint64_t samples, struct err *err)
 {
 	struct shown p = { .z = z, .left = samples, .color = use_color(z->tool->color, STDOUT_FILENO) };
 	int rc;
 
 	z->sink = show;
+	z->pause = pass_on;
 	z->sink_ctx = &p;
 	rc = (z->raw ? encode_raw(z, err) : encode_rows(z, err)) < 0 ? -1 : report_check(z, err);
 	if (!rc)

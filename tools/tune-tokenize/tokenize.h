@@ -18,6 +18,8 @@ struct doc {
 };
 /* 0: go on; 1: enough; -1: err (-2: this document can't be used). */
 typedef int sink_fn(void *ctx, const struct doc *d, struct err *err);
+/* Standard input has nothing more at the moment: pass on what waits. */
+typedef int pause_fn(void *ctx, struct err *err);
 
 /* ---- report.c: what could not be used, and the sums ---- */
 enum { REASONS_MAX = 32, REASON_LINES = 10, SPECIAL_WARNINGS = 10 };
@@ -42,9 +44,7 @@ struct tokenize {
 	bool raw;
 	struct report report;
 	struct progress progress;
-	sink_fn *sink;
-	void *sink_ctx;
-	bool idle;                         /* standard input has nothing more at the moment: write what there is */
+	sink_fn *sink; pause_fn *pause; void *sink_ctx;
 };
 
 void report_skip(struct tokenize *z, uint32_t src, uint64_t line, const struct err *why);

@@ -5,6 +5,7 @@
  * its place now makes the same token, even if it is another pair.  Short pieces and their ids are kept in a cache of fixed size; what it holds
  * never changes a result.
  */
+#include <endian.h>
 #include <string.h>
 
 #include "libcommon/text/encoder.h"
@@ -12,28 +13,33 @@
 enum { BATCH = 128 };
 struct piece { uint32_t begin, end; uint64_t key[2]; struct cache_slot *set; };
 
-/* mask[n]: the first n of 16 bytes. */
-static const uint8_t ones[32] = { 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255 };
+static inline uint64_t load_le(const char *p)
+{
+	uint64_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return le64toh(v);
+}
 
 static inline void make_key(struct piece *p, const char *text, size_t limit)
 {
-	uint32_t n = p->end - p->begin;
-	uint8_t last[16] = {0};
-	uint64_t mask[2], tag[2];
+	uint64_t n = p->end - p->begin;
+	char last[16] = {0};
+	const char *s = text + p->begin;
 
-	if (limit - p->begin >= 16) {
-		memcpy(p->key, text + p->begin, 16);
-		memcpy(mask, ones + 16 - n, 16);
-		p->key[0] &= mask[0];
-		p->key[1] &= mask[1];
-	} else {
-		memcpy(last, text + p->begin, n);
-		memcpy(p->key, last, 16);
-		memset(last, 0, 16);
+	if (limit - p->begin < 16) {
+		memcpy(last, s, n);
+		s = last;
 	}
-	last[CACHE_KEY_BYTES] = (uint8_t)n;
-	memcpy(tag, last, 16);
-	p->key[1] |= tag[1];
+	p->key[0] = load_le(s);
+	p->key[1] = load_le(s + 8);
+	if (n < 8)
+		p->key[0] &= ((uint64_t)1 << 8 * n) - 1;
+	if (n > 8)
+		p->key[1] &= ((uint64_t)1 << 8 * (n - 8)) - 1;
+	else
+		p->key[1] = 0;
+	p->key[1] |= n << 56;
 }
 
 static inline size_t key_set(const uint64_t key[2])
@@ -72,25 +78,23 @@ static void heap_push(uint64_t *h, size_t *n, uint64_t x)
 /* Queue the pair that begins at place a, if it merges. */
 static inline void queue(const struct tokenizer *t, const struct symbol *s, uint32_t a, uint64_t *heap, size_t *n)
 {
-	const struct pair_slot *m = tok_pair(t, s[a].id, s[s[a].next].id);
+	uint32_t rank = tok_pair(t, s[a].id, s[s[a].next].id);
 
-	if (m)
-		heap_push(heap, n, (uint64_t)m->rank << 32 | a);
+	if (rank != TOK_NONE)
+		heap_push(heap, n, (uint64_t)rank << 32 | a);
 }
 
-/* Merge the n symbols s; the heap has room for 2 n. */
-static void merge_all(const struct tokenizer *t, struct symbol *s, size_t n, uint64_t *heap)
+/* Merge the n symbols s; queued pairs stand in the heap, which has room for 2 n. */
+static void merge_all(const struct tokenizer *t, struct symbol *s, uint64_t *heap, size_t queued)
 {
-	size_t queued = 0, i;
-	const struct pair_slot *m;
+	size_t i;
+	uint32_t rank;
 
-	for (i = 0; i + 1 < n; i++)
-		if ((m = tok_pair(t, s[i].id, s[i + 1].id)))
-			heap[queued++] = (uint64_t)m->rank << 32 | i;
 	for (i = queued / 2; i-- > 0; )
 		sift_down(heap, queued, i);
 	while (queued) {
-		uint32_t at = (uint32_t)heap[0], made = t->merges[heap[0] >> 32].made, right;
+		const struct merge *m = &t->merges[heap[0] >> 32];
+		uint32_t at = (uint32_t)heap[0], right;
 
 		heap[0] = heap[--queued];
 		if (queued)
@@ -98,10 +102,12 @@ static void merge_all(const struct tokenizer *t, struct symbol *s, size_t n, uin
 		if (s[at].id == TOK_NONE || s[at].next == TOK_NONE)
 			continue;
 		right = s[at].next;
-		m = tok_pair(t, s[at].id, s[right].id);
-		if (!m || m->made != made)
-			continue;
-		s[at].id = made;
+		if (s[at].id != m->left || s[right].id != m->right) {
+			rank = tok_pair(t, s[at].id, s[right].id);
+			if (rank == TOK_NONE || t->merges[rank].made != m->made)
+				continue;
+		}
+		s[at].id = m->made;
 		s[at].end = s[right].end;
 		s[at].next = s[right].next;
 		s[right].id = TOK_NONE;
@@ -114,26 +120,39 @@ static void merge_all(const struct tokenizer *t, struct symbol *s, size_t n, uin
 	}
 }
 
-/* The piece's bytes as symbols; a byte without a token is unk_token, or left out where there is none, and its neighbours then meet. */
-static size_t to_symbols(struct encoder *e, const char *text, uint32_t begin, uint32_t end)
+/*
+ * The piece's bytes as symbols, and the pairs that merge onto the heap.  A byte without a token is unk_token, or left out where there is none, and
+ * its neighbours then meet.
+ */
+static size_t to_symbols(struct encoder *e, const char *text, uint32_t begin, uint32_t end, size_t *queued)
 {
 	const struct tokenizer *t = e->t;
 	struct symbol *s = e->symbols;
-	uint32_t i, n = 0, id;
-	bool in_unk = false;
+	uint32_t i, n = 0, id, rank = TOK_NONE;
+	int last = -1;                 /* the byte that is the last symbol; -1: none, or unk */
 
+	*queued = 0;
 	for (i = begin; i < end; i++) {
-		id = t->byte_id[(uint8_t)text[i]];
+		uint8_t b = (uint8_t)text[i];
+
+		id = t->byte_id[b];
 		if (id == TOK_NONE && t->unk < 0) {
 			e->dropped++;
 			continue;
 		}
-		if (id == TOK_NONE && in_unk && t->fuse_unk) {
+		if (id == TOK_NONE && n && last < 0 && t->fuse_unk) {
 			s[n - 1].end = i + 1;
 			continue;
 		}
-		in_unk = id == TOK_NONE;
-		s[n] = (struct symbol){ in_unk ? (uint32_t)t->unk : id, i, i + 1, n - 1, n + 1 };   /* the first prev wraps to TOK_NONE */
+		if (id != TOK_NONE && last >= 0)
+			rank = t->byte_pair[last << 8 | b];
+		last = id == TOK_NONE ? -1 : b;
+		id = id == TOK_NONE ? (uint32_t)t->unk : id;
+		if (n && (last < 0 || s[n - 1].id == t->unk))
+			rank = tok_pair(t, s[n - 1].id, id);
+		if (n && rank != TOK_NONE)
+			e->heap[(*queued)++] = (uint64_t)rank << 32 | (n - 1);
+		s[n] = (struct symbol){ id, i, i + 1, n - 1, n + 1 };   /* the first prev wraps to TOK_NONE */
 		n++;
 	}
 	if (n)
@@ -144,7 +163,7 @@ static size_t to_symbols(struct encoder *e, const char *text, uint32_t begin, ui
 static int encode_piece(struct encoder *e, const char *text, uint32_t begin, uint32_t end, struct err *err)
 {
 	const struct tokenizer *t = e->t;
-	size_t n = end - begin;
+	size_t n = end - begin, queued;
 	uint32_t i;
 
 	if (encoder_room(e, n, err) < 0)
@@ -159,10 +178,9 @@ static int encode_piece(struct encoder *e, const char *text, uint32_t begin, uin
 	if (grow(&e->symbols, &e->symbols_cap, n, sizeof(*e->symbols), err) < 0 ||
 	    grow(&e->heap, &e->heap_cap, 2 * n, sizeof(*e->heap), err) < 0)
 		return -1;
-	n = to_symbols(e, text, begin, end);
-	if (!n)
+	if (!to_symbols(e, text, begin, end, &queued))
 		return 0;
-	merge_all(t, e->symbols, n, e->heap);
+	merge_all(t, e->symbols, e->heap, queued);
 	for (i = 0; i != TOK_NONE; i = e->symbols[i].next)
 		encoder_put(e, e->symbols[i].id, e->symbols[i].begin, e->symbols[i].end);
 	return 0;

@@ -23,7 +23,7 @@ int encoder_new(struct encoder **out, const struct tokenizer *t, struct err *err
 	if (!e)
 		return -1;
 	e->t = t;
-	if (!(e->cache = mem_zalloc(2 * CACHE_SETS, sizeof(*e->cache), err))) {
+	if (!(e->cache = tok_alloc(2 * CACHE_SETS, sizeof(*e->cache), err))) {
 		encoder_free(e);
 		return -1;
 	}

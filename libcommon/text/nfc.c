@@ -141,8 +141,17 @@ static int patch(struct nfc *x, const char *in, size_t from, size_t to, struct e
 static size_t next_unsafe(const char *in, size_t p, size_t n, size_t *safe)
 {
 	uint32_t len;
+	uint64_t w;
 
 	while (p < n) {
+		if (n - p >= 8) {
+			memcpy(&w, in + p, 8);
+			if (!(w & 0x8080808080808080u)) {
+				*safe = p + 7;
+				p += 8;
+				continue;
+			}
+		}
 		if ((unsigned char)in[p] < 0xCC) {   /* below U+0300 */
 			*safe = p;
 			p += (unsigned char)in[p] < 0x80 ? 1 : 2;

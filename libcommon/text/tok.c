@@ -3,9 +3,29 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "libcommon/text/nfc.h"
 #include "libcommon/text/unicode_tables.h"
+
+void *tok_alloc(size_t n, size_t size, struct err *err)
+{
+	enum { HUGE = 2 << 20 };
+	size_t bytes;
+	void *p;
+
+	if (n > SIZE_MAX / 2 / size || n * size < HUGE)
+		return mem_zalloc(n, size, err);
+	bytes = (n * size + HUGE - 1) / HUGE * HUGE;
+	if (!(p = aligned_alloc(HUGE, bytes))) {
+		err_oom(err, bytes);
+		return NULL;
+	}
+	/* Random reads over megabytes wait for page tables before they wait for memory; it is a wish, so its result says nothing. */
+	(void)madvise(p, bytes, MADV_HUGEPAGE);
+	memset(p, 0, n * size);
+	return p;
+}
 
 /* GPT-2's alphabet: printable Latin-1 stands for itself, the other 68 bytes for U+0100 and on, in order. */
 static bool printable(unsigned b)
@@ -127,7 +147,7 @@ int tok_index(struct tokenizer *t, struct err *err)
 
 	while (cap < (size_t)t->vocab * 2)
 		cap *= 2;
-	if (!(t->by_bytes = mem_zalloc(cap, sizeof(*t->by_bytes), err)))
+	if (!(t->by_bytes = tok_alloc(cap, sizeof(*t->by_bytes), err)))
 		return -1;
 	t->by_bytes_mask = cap - 1;
 	for (id = 0; id < t->vocab; id++) {
@@ -150,19 +170,45 @@ int tok_index(struct tokenizer *t, struct err *err)
 	return 0;
 }
 
+/* The token whose bytes are those of left and right; it often is `near` or the next. */
+static uint32_t concatenated(const struct tokenizer *t, const struct tok *left, const struct tok *right, uint32_t near, struct buf *scratch)
+{
+	const char *p = t->bytes.p;
+	uint32_t id;
+
+	for (id = near; id < t->vocab && id < near + 2; id++) {
+		const struct tok *x = &t->tok[id];
+
+		if (x->model && !x->raw && x->n == left->n + right->n && !memcmp(p + x->at, p + left->at, left->n) &&
+		    !memcmp(p + x->at + left->n, p + right->at, right->n))
+			return id;
+	}
+	buf_clear(scratch);
+	buf_put(scratch, p + left->at, left->n);
+	buf_put(scratch, p + right->at, right->n);
+	return scratch->oom ? TOK_NONE : lookup(t, scratch->p, scratch->n, false);
+}
+
 int tok_merge(struct tokenizer *t, const char *left, size_t nl, const char *right, size_t nr, const char *where, struct err *err)
 {
 	struct merge m = { tok_lookup(t, left, nl), tok_lookup(t, right, nr), TOK_NONE };
-	char small[512], *both = nl + nr <= sizeof(small) ? small : mem_zalloc(nl + nr, 1, err);
+	uint32_t near = t->nmerges ? t->merges[t->nmerges - 1].made : 0;
+	const struct tok *l, *r;
+	struct buf both = {0};
 
-	if (!both)
-		return -1;
-	memcpy(both, left, nl);
-	memcpy(both + nl, right, nr);
-	m.made = tok_lookup(t, both, nl + nr);
-	if (both != small)
-		free(both);
-	if (m.left == TOK_NONE || m.right == TOK_NONE || m.made == TOK_NONE)
+	if (m.left != TOK_NONE && m.right != TOK_NONE) {
+		l = &t->tok[m.left];
+		r = &t->tok[m.right];
+		if (l->raw || r->raw) {
+			buf_put(&both, left, nl);
+			buf_put(&both, right, nr);
+			m.made = both.oom ? TOK_NONE : tok_lookup(t, both.p, both.n);
+		} else {
+			m.made = concatenated(t, l, r, near, &both);
+		}
+		buf_release(&both);
+	}
+	if (m.made == TOK_NONE)
 		return err_set(err, EX_DATAERR, "%s[%zu]: '%.*s' and '%.*s': not tokens, or what they make is none", where, t->nmerges,
 			(int)(nl < 200 ? nl : 200), left, (int)(nr < 200 ? nr : 200), right);
 	if (t->nmerges >= INT32_MAX)
@@ -246,17 +292,24 @@ static int index_merges(struct tokenizer *t, struct err *err)
 	for (t->pairs_shift = 60; (size_t)1 << (64 - t->pairs_shift) < t->nmerges * 2; )
 		t->pairs_shift--;
 	cap = (size_t)1 << (64 - t->pairs_shift);
-	if (!(t->pairs = mem_zalloc(cap, sizeof(*t->pairs), err)))
+	t->bits_shift = t->pairs_shift - 2;
+	if (!(t->pair_bits = mem_zalloc(cap * 4 / 64, sizeof(*t->pair_bits), err)))
+		return -1;
+	if (!(t->pairs = tok_alloc(cap, sizeof(*t->pairs), err)) || !(t->byte_pair = mem_zalloc(256 * 256, sizeof(*t->byte_pair), err)))
 		return -1;
 	memset(t->pairs, 0xFF, cap * sizeof(*t->pairs));
 	for (i = 0; i < t->nmerges; i++) {
 		const struct merge *m = &t->merges[i];
-		uint64_t key = (uint64_t)m->left << 32 | m->right;
+		uint64_t h = ((uint64_t)m->left << 32 | m->right) * 0x9E3779B97F4A7C15u, s;
 
-		for (at = (key * 0x9E3779B97F4A7C15u) >> t->pairs_shift; t->pairs[at].key != UINT64_MAX && t->pairs[at].key != key; )
-			at = (at + 1) & (cap - 1);
-		t->pairs[at] = (struct pair_slot){ key, (uint32_t)i, m->made };   /* a pair listed twice has the later rank */
+		for (at = h >> t->pairs_shift; (s = t->pairs[at]) != UINT64_MAX; at = (at + 1) & (cap - 1))
+			if (t->merges[(uint32_t)s].left == m->left && t->merges[(uint32_t)s].right == m->right)
+				break;
+		t->pair_bits[h >> t->bits_shift >> 6] |= (uint64_t)1 << (h >> t->bits_shift & 63);
+		t->pairs[at] = h << 32 | i;   /* a pair listed twice has the later rank */
 	}
+	for (i = 0; i < 256 * 256; i++)
+		t->byte_pair[i] = tok_pair(t, t->byte_id[i >> 8], t->byte_id[i & 255]);
 	return 0;
 }
 

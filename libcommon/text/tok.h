@@ -20,7 +20,6 @@ struct tok {
 };
 struct added { uint32_t id, n; const char *text; bool special, normalized, lstrip, rstrip; };
 struct merge { uint32_t left, right, made; };
-struct pair_slot { uint64_t key; uint32_t rank, made; };   /* key: left << 32 | right; UINT64_MAX: empty */
 
 /* Added tokens of one kind, as a trie over bytes. */
 struct trie_node { uint32_t child, next, added; uint8_t byte; };   /* TOK_NONE: none */
@@ -37,7 +36,9 @@ struct tokenizer {
 	uint64_t *by_bytes; size_t by_bytes_mask;   /* model tokens by their bytes: top half of the hash, id + 1 */
 	uint32_t byte_id[256];            /* TOK_NONE: the vocabulary lacks it */
 	struct merge *merges; size_t nmerges, merges_cap;
-	struct pair_slot *pairs; unsigned pairs_shift;
+	uint64_t *pairs; unsigned pairs_shift;      /* merges by their pair: half of its hash, rank; UINT64_MAX: empty */
+	uint64_t *pair_bits; unsigned bits_shift;   /* a bit for each hash: says of most pairs that they don't merge, from a small table */
+	uint32_t *byte_pair;              /* [256][256]: the rank of the merge of two bytes */
 	struct added *added; size_t nadded, added_cap;
 	struct trie trie[2];              /* matched before and after the normalizer */
 	uint32_t stops[TOK_STOPS_MAX]; size_t nstops;
@@ -46,6 +47,8 @@ struct tokenizer {
 	struct arena arena;               /* texts of added tokens */
 };
 
+/* A cleared table for random reads (in huge pages if it is large and the system has them); free() frees it. */
+void *tok_alloc(size_t n, size_t size, struct err *err);
 /*
  * Add the token of the model's vocabulary (model) or an added one under id.  text: its spelling.  where: for messages.
  * EX_DATAERR if the id is taken or too large.
@@ -75,14 +78,21 @@ uint32_t alphabet_char(uint8_t b);
 int trie_add(struct trie *x, const char *text, size_t n, uint32_t added, struct err *err);
 void trie_release(struct trie *x);
 
-static inline const struct pair_slot *tok_pair(const struct tokenizer *t, uint32_t left, uint32_t right)
+/*
+ * The rank of the merge of left and right, TOK_NONE if they don't merge.  Most pairs asked for don't, so a slot is 8 bytes: half a hash and the
+ * rank, whose entry in the merges tells the rest.
+ */
+static inline uint32_t tok_pair(const struct tokenizer *t, uint32_t left, uint32_t right)
 {
-	uint64_t key = (uint64_t)left << 32 | right;
-	size_t mask = ((size_t)1 << (64 - t->pairs_shift)) - 1, i = (key * 0x9E3779B97F4A7C15u) >> t->pairs_shift;
+	uint64_t h = ((uint64_t)left << 32 | right) * 0x9E3779B97F4A7C15u;
+	size_t mask = ((size_t)1 << (64 - t->pairs_shift)) - 1, i = h >> t->pairs_shift;
+	uint64_t s;
 
-	for (; t->pairs[i].key != key; i = (i + 1) & mask)
-		if (t->pairs[i].key == UINT64_MAX)
-			return NULL;
-	return &t->pairs[i];
+	if (!(t->pair_bits[h >> t->bits_shift >> 6] >> (h >> t->bits_shift & 63) & 1))
+		return TOK_NONE;
+	for (; (s = t->pairs[i]) != UINT64_MAX; i = (i + 1) & mask)
+		if (s >> 32 == (uint32_t)h && t->merges[(uint32_t)s].left == left && t->merges[(uint32_t)s].right == right)
+			return (uint32_t)s;
+	return TOK_NONE;
 }
 #endif

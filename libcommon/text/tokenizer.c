@@ -54,6 +54,8 @@ void tokenizer_close(struct tokenizer *t)
 	free(t->by_bytes);
 	free(t->merges);
 	free(t->pairs);
+	free(t->pair_bits);
+	free(t->byte_pair);
 	free(t->added);
 	free(t->source);
 	free(t->chat_template);

@@ -42,12 +42,13 @@ static inline void make_key(struct piece *p, const char *text, size_t limit)
 	p->key[1] |= n << 56;
 }
 
+/* 16 bits: CACHE_SETS_MAX. */
 static inline size_t key_set(const uint64_t key[2])
 {
 	uint64_t h = (key[0] ^ (key[1] * 0x9E3779B97F4A7C15u)) * 0xD6E8FEB86659FD93u;
 
 	h ^= h >> 32;
-	return (size_t)(h * 0xD6E8FEB86659FD93u >> 48) & (CACHE_SETS - 1);
+	return (size_t)(h * 0xD6E8FEB86659FD93u >> 48);
 }
 
 static void sift_down(uint64_t *h, size_t n, size_t i)
@@ -237,7 +238,7 @@ int bpe_encode(struct encoder *e, const char *text, size_t b, size_t end, size_t
 			if (p->end - p->begin > CACHE_KEY_BYTES)
 				continue;
 			make_key(p, text, limit);
-			p->set = e->cache + 2 * key_set(p->key);
+			p->set = e->cache + 2 * (key_set(p->key) & e->cache_mask);
 			__builtin_prefetch(p->set);
 		}
 		if (encoder_room(e, n * CACHE_IDS, err) < 0)

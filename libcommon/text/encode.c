@@ -18,12 +18,16 @@ struct view {
 int encoder_new(struct encoder **out, const struct tokenizer *t, struct err *err)
 {
 	struct encoder *e = mem_zalloc(1, sizeof(*e), err);
+	size_t sets = CACHE_SETS_MIN;
 
 	*out = NULL;
 	if (!e)
 		return -1;
 	e->t = t;
-	if (!(e->cache = tok_alloc(2 * CACHE_SETS, sizeof(*e->cache), err))) {
+	while (sets < t->vocab && sets < CACHE_SETS_MAX)
+		sets *= 2;
+	e->cache_mask = sets - 1;
+	if (!(e->cache = tok_alloc(2 * sets, sizeof(*e->cache), err))) {
 		encoder_free(e);
 		return -1;
 	}

@@ -6,14 +6,15 @@
 
 /* A short piece and its ids.  key: the bytes, zeros, and their number in the last byte (0: empty slot); ids[0] holds the count in its top 4 bits. */
 struct cache_slot { uint64_t key[2]; uint32_t ids[4]; };
-enum { CACHE_SETS = 1 << 16, CACHE_KEY_BYTES = 15, CACHE_IDS = 4 };   /* two slots a set: 4 MiB */
+/* Two slots a set, about a set a token of the vocabulary: at most 4 MiB. */
+enum { CACHE_SETS_MIN = 1 << 8, CACHE_SETS_MAX = 1 << 16, CACHE_KEY_BYTES = 15, CACHE_IDS = 4 };
 
 struct symbol { uint32_t id, begin, end, prev, next; };   /* id TOK_NONE: merged away */
 struct encoder {
 	const struct tokenizer *t;
 	uint32_t *ids; struct span *spans;
 	size_t n, ids_cap, spans_cap, dropped;
-	struct cache_slot *cache;
+	struct cache_slot *cache; size_t cache_mask;
 	struct symbol *symbols; size_t symbols_cap;
 	uint64_t *heap; size_t heap_cap;             /* rank << 32 | place */
 	struct nfc nfc;

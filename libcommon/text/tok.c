@@ -105,9 +105,9 @@ int tok_token(struct tokenizer *t, uint32_t id, const char *text, size_t n, enum
 	return buf_ok(&t->bytes, err);
 }
 
-static uint32_t lookup(const struct tokenizer *t, const char *p, size_t n, bool raw)
+static uint32_t find(const struct tokenizer *t, uint64_t h, const char *p, size_t n, bool raw)
 {
-	uint64_t h = bytes_hash(p, n, raw), s;
+	uint64_t s;
 	size_t i;
 
 	for (i = h & t->by_bytes_mask; (s = t->by_bytes[i]); i = (i + 1) & t->by_bytes_mask) {
@@ -119,19 +119,39 @@ static uint32_t lookup(const struct tokenizer *t, const char *p, size_t n, bool 
 	return TOK_NONE;
 }
 
+static uint32_t lookup(const struct tokenizer *t, const char *p, size_t n, bool raw)
+{
+	return find(t, bytes_hash(p, n, raw), p, n, raw);
+}
+
+/* A spelling on its way to its id: hashed, the slot on its way from memory. */
+struct wanted { char small[256]; struct buf bytes; bool raw; uint64_t hash; };
+
+static void want(const struct tokenizer *t, struct wanted *w, const char *text, size_t n)
+{
+	w->bytes = (struct buf){ n < sizeof(w->small) ? w->small : NULL, 0, n < sizeof(w->small) ? sizeof(w->small) : 0, false };
+	unspell(&w->bytes, text, n, &w->raw);
+	if (w->bytes.oom)
+		return;
+	w->hash = bytes_hash(w->bytes.p, w->bytes.n, w->raw);
+	__builtin_prefetch(&t->by_bytes[w->hash & t->by_bytes_mask]);
+}
+
+static uint32_t get(const struct tokenizer *t, struct wanted *w)
+{
+	uint32_t id = w->bytes.oom ? TOK_NONE : find(t, w->hash, w->bytes.p, w->bytes.n, w->raw);
+
+	if (w->bytes.p != w->small)
+		buf_release(&w->bytes);
+	return id;
+}
+
 uint32_t tok_lookup(const struct tokenizer *t, const char *text, size_t n)
 {
-	char small[256];
-	struct buf b = { n < sizeof(small) ? small : NULL, 0, n < sizeof(small) ? sizeof(small) : 0, false };
-	uint32_t id = TOK_NONE;
-	bool raw;
+	struct wanted w;
 
-	unspell(&b, text, n, &raw);
-	if (!b.oom)
-		id = lookup(t, b.p, b.n, raw);
-	if (b.p != small)
-		buf_release(&b);
-	return id;
+	want(t, &w, text, n);
+	return get(t, &w);
 }
 
 uint32_t tok_lookup_bytes(const struct tokenizer *t, const char *p, size_t n)
@@ -152,13 +172,14 @@ int tok_index(struct tokenizer *t, struct err *err)
 	t->by_bytes_mask = cap - 1;
 	for (id = 0; id < t->vocab; id++) {
 		const struct tok *x = &t->tok[id];
+		const char *p = t->bytes.p + x->at;
 		uint64_t h;
 
 		if (!x->model || x->kind == TOKEN_UNUSED)
 			continue;
-		if (lookup(t, t->bytes.p + x->at, x->n, x->raw) != TOK_NONE)
+		h = bytes_hash(p, x->n, x->raw);
+		if (find(t, h, p, x->n, x->raw) != TOK_NONE)
 			return err_set(err, EX_DATAERR, "%s: the token of id %lu stands in the vocabulary twice", t->source, (unsigned long)id);
-		h = bytes_hash(t->bytes.p + x->at, x->n, x->raw);
 		for (i = h & t->by_bytes_mask; t->by_bytes[i]; )
 			i = (i + 1) & t->by_bytes_mask;
 		t->by_bytes[i] = (h >> 32) << 32 | (id + 1);
@@ -191,11 +212,16 @@ static uint32_t concatenated(const struct tokenizer *t, const struct tok *left, 
 
 int tok_merge(struct tokenizer *t, const char *left, size_t nl, const char *right, size_t nr, const char *where, struct err *err)
 {
-	struct merge m = { tok_lookup(t, left, nl), tok_lookup(t, right, nr), TOK_NONE };
+	struct merge m = { .made = TOK_NONE };
+	struct wanted wl, wr;
 	uint32_t near = t->nmerges ? t->merges[t->nmerges - 1].made : 0;
 	const struct tok *l, *r;
 	struct buf both = {0};
 
+	want(t, &wl, left, nl);
+	want(t, &wr, right, nr);
+	m.left = get(t, &wl);
+	m.right = get(t, &wr);
 	if (m.left != TOK_NONE && m.right != TOK_NONE) {
 		l = &t->tok[m.left];
 		r = &t->tok[m.right];
@@ -216,6 +242,7 @@ int tok_merge(struct tokenizer *t, const char *left, size_t nl, const char *righ
 	if (grow(&t->merges, &t->merges_cap, t->nmerges + 1, sizeof(*t->merges), err) < 0)
 		return -1;
 	t->merges[t->nmerges++] = m;
+	t->tok[m.left].merged = t->tok[m.right].merged = t->tok[m.made].merged = true;
 	return 0;
 }
 
@@ -237,6 +264,23 @@ const struct added *tok_find_added(const struct tokenizer *t, const char *text, 
 	return NULL;
 }
 
+/* Make the text of added token a the bytes of its token, which as a model token of the byte-level alphabet stands for others. */
+static int own_bytes(struct tokenizer *t, const struct added *a, const char *where, struct err *err)
+{
+	struct tok *x = &t->tok[a->id];
+
+	if (x->raw || (x->n == a->n && !memcmp(t->bytes.p + x->at, a->text, a->n)))
+		return 0;
+	if (x->n == 1 || x->merged)
+		return err_set(err, EX_DATAERR, "%s: '%s' is spelled as a token that text is made of, and stands for other bytes", where, a->text);
+	x->at = (uint32_t)t->bytes.n;
+	x->n = a->n;
+	x->raw = true;
+	x->model = false;
+	buf_put(&t->bytes, a->text, a->n);
+	return t->bytes.n > UINT32_MAX ? err_set(err, EX_DATAERR, "%s: more than 4 GiB of tokens", where) : buf_ok(&t->bytes, err);
+}
+
 int tok_added(struct tokenizer *t, const struct added *a, const char *where, struct err *err)
 {
 	struct added x = *a;
@@ -247,6 +291,8 @@ int tok_added(struct tokenizer *t, const struct added *a, const char *where, str
 		return 0;
 	if (a->n > TOK_ADDED_BYTES_MAX)
 		return err_set(err, EX_DATAERR, "%s: an added token of %lu bytes; the limit is %d", where, (unsigned long)a->n, TOK_ADDED_BYTES_MAX);
+	if (own_bytes(t, a, where, err) < 0)
+		return -1;
 	if (a->normalized && t->nfc) {   /* it is looked for in normalised text */
 		if ((changed = nfc(&norm, a->text, a->n, err)) < 0)
 			goto done;

@@ -17,6 +17,7 @@ struct tok {
 	uint8_t kind;             /* enum token_kind */
 	bool model;               /* in the model's vocabulary, so that merges and pieces may name it */
 	bool raw;                 /* spelled as its bytes: a model token that is not in the byte-level alphabet, or an added one */
+	bool merged;              /* a merge names or makes it */
 };
 struct added { uint32_t id, n; const char *text; bool special, normalized, lstrip, rstrip; };
 struct merge { uint32_t left, right, made; };
@@ -61,7 +62,10 @@ uint32_t tok_lookup(const struct tokenizer *t, const char *text, size_t n);
 uint32_t tok_lookup_bytes(const struct tokenizer *t, const char *p, size_t n);
 /* The next merge: two spellings; both and their concatenation must be tokens. */
 int tok_merge(struct tokenizer *t, const char *left, size_t nl, const char *right, size_t nr, const char *where, struct err *err);
-/* Match a in text; its id is that of tok_token() or of a model token, whose kind it changes.  A second token of the same text is ignored. */
+/*
+ * Match a in text; its id is that of tok_token() or of a model token, whose kind it changes.  A second token of the same text is ignored.  The
+ * bytes of an added token are its text: EX_DATAERR if it is a model token that BPE makes and that stands for other bytes.
+ */
 int tok_added(struct tokenizer *t, const struct added *a, const char *where, struct err *err);
 const struct added *tok_find_added(const struct tokenizer *t, const char *text, size_t n);
 int tok_stop(struct tokenizer *t, int64_t id, const char *where, struct err *err);   /* an id that ends an answer; twice is fine */

@@ -21,9 +21,11 @@ for d in ("llama", "qwen2", "lora", "rslora"):
     shutil.rmtree(d, ignore_errors=True)
 
 
-def tokenizer(out, pre):
+def tokenizer(out, pre, norm=None):
     t = Tokenizer(models.BPE())
     t.pre_tokenizer = pre
+    if norm:
+        t.normalizer = norm
     t.decoder = decoders.ByteLevel()
     t.train_from_iterator(text, trainers.BpeTrainer(vocab_size=296, initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
     t.add_special_tokens([AddedToken(x, special=True) for x in ("<|endoftext|>", "<|im_start|>", "<|im_end|>")])
@@ -54,9 +56,9 @@ for n, p in qwen.named_parameters():
         torch.nn.init.normal_(p, 0, 0.2)
 qwen = qwen.to(torch.bfloat16)
 qwen.save_pretrained("qwen2", max_shard_size="30KB")
-for x in os.listdir("llama"):
-    if x.startswith(("tokenizer", "chat_template", "special")):
-        shutil.copy(f"llama/{x}", f"qwen2/{x}")
+QWEN = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+tokenizer("qwen2", pre_tokenizers.Sequence([pre_tokenizers.Split(tokenizers.Regex(QWEN), "isolated", False),
+                                            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]), tokenizers.normalizers.NFC())
 
 
 def adapter(model, base, out, **kw):

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "libcommon/file.h"
@@ -15,6 +16,7 @@ enum { CHUNK = 1 << 20 };
 int input_open(struct input *in, const char *path, bool text, struct err *err)
 {
 	bool is_stdin = !strcmp(path, "-");
+	struct stat st;
 
 	*in = (struct input){ .fd = -1, .line = 1, .text = text };
 	if (!(in->name = mem_strdup(is_stdin ? "stdin" : path, err)) || !(in->hash = hash64_new(err)))
@@ -25,10 +27,11 @@ int input_open(struct input *in, const char *path, bool text, struct err *err)
 		goto fail;
 	}
 	in->fd = is_stdin ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
-	if (in->fd < 0) {
+	if (in->fd < 0 || fstat(in->fd, &st) < 0) {
 		err_errno(err, EX_NOINPUT, "cannot open '%s'", in->name);
 		goto fail;
 	}
+	in->may_block = !S_ISREG(st.st_mode);
 	return 0;
 fail:
 	input_release(in);
@@ -338,9 +341,10 @@ bool input_would_block(const struct input *in)
 {
 	struct pollfd fd = { .fd = in->fd, .events = POLLIN };
 
-	if (in->eof || !in->p)
+	if (!in->may_block || in->eof || !in->p)
 		return false;
-	if (memchr(in->p + in->pos, '\n', in->n - in->pos))
+	/* A row's end in the buffer is as good as a row: few bytes are looked at where there is one. */
+	if (memchr(in->p + in->pos, in->kind == INPUT_ARRAY ? '}' : '\n', in->n - in->pos))
 		return false;
 	return poll(&fd, 1, 0) == 0;
 }

@@ -13,7 +13,7 @@ struct input {
 	bool txt;                 /* named .txt: is one whatever it holds */
 	char *p;                  /* owned: bytes [pos, n) are not consumed yet */
 	size_t pos, n, cap;
-	bool eof, after_row, ended;
+	bool eof, after_row, ended, may_block;
 	uint64_t bytes, line, index;   /* line: of pos, from 1; index: rows returned */
 	struct hash64_state *hash;
 };

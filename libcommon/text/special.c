@@ -8,6 +8,7 @@ struct special { const char *s; uint32_t n, id; };
 struct specials {
 	struct special *items;     /* longest first */
 	size_t n, cap;
+	int only;                  /* the byte that all start with, -1 if there is none */
 	uint8_t pair[8192];        /* bit b0*256 + b1: some token starts with these two bytes */
 };
 
@@ -35,6 +36,7 @@ int specials_new(struct specials **out, const struct tokenizer *t, struct err *e
 			*out = s = NULL;
 			break;
 		}
+		s->only = !s->n || s->only == (uint8_t)text[0] ? (uint8_t)text[0] : -1;
 		s->items[s->n++] = (struct special){ text, n, id };
 		pair = (uint32_t)(uint8_t)text[0] << 8 | (uint8_t)text[1];
 		s->pair[pair >> 3] |= (uint8_t)(1 << (pair & 7));
@@ -57,8 +59,13 @@ uint64_t specials_count(const struct specials *s, const char *text, size_t n, ui
 	size_t i, k;
 
 	for (i = 0; s->n && i + 1 < n; i++) {
-		uint32_t pair = (uint32_t)(uint8_t)text[i] << 8 | (uint8_t)text[i + 1];
+		const char *next = s->only < 0 ? text + i : memchr(text + i, s->only, n - 1 - i);
+		uint32_t pair;
 
+		if (!next)
+			break;
+		i = (size_t)(next - text);
+		pair = (uint32_t)(uint8_t)next[0] << 8 | (uint8_t)next[1];
 		if (!(s->pair[pair >> 3] >> (pair & 7) & 1))
 			continue;
 		for (k = 0; k < s->n; k++)

@@ -29,7 +29,8 @@ int trie_add(struct trie *x, const char *text, size_t n, uint32_t added, struct 
 		return -1;
 	at = x->first[b];
 	for (i = 1; i < n; i++) {
-		for (next = x->nodes[at].child; next != TOK_NONE && x->nodes[next].byte != (uint8_t)text[i]; )
+		for (next = x->nodes[at].child;
+		     next != TOK_NONE && x->nodes[next].byte != (uint8_t)text[i];)
 			next = x->nodes[next].next;
 		if (next == TOK_NONE) {
 			if (new_node(x, (uint8_t)text[i], x->nodes[at].child, &next, err) < 0)

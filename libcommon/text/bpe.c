@@ -1,8 +1,9 @@
 /*
  * bpe: pieces -> ids.
  *
- * Merging copies Hugging Face's order to the letter (models/bpe/word.rs): a heap of (rank, place); a popped entry counts if the pair that stands at
- * its place now makes the same token, even if it is another pair.  Short pieces and their ids are kept in a cache of fixed size; what it holds
+ * Merging copies Hugging Face's order to the letter (models/bpe/word.rs): a heap of (rank, place);
+ * a popped entry counts if the pair that stands at its place now makes the same token, even if it
+ * is another pair.  Short pieces and their ids are kept in a cache of fixed size; what it holds
  * never changes a result.
  */
 #include <endian.h>
@@ -11,7 +12,11 @@
 #include "libcommon/text/encoder.h"
 
 enum { BATCH = 128 };
-struct piece { uint32_t begin, end; uint64_t key[2]; struct cache_slot *set; };
+struct piece {
+	uint32_t begin, end;
+	uint64_t key[2];
+	struct cache_slot *set;
+};
 
 static inline uint64_t load_le(const char *p)
 {
@@ -77,7 +82,8 @@ static void heap_push(uint64_t *h, size_t *n, uint64_t x)
 }
 
 /* Queue the pair that begins at place a, if it merges. */
-static inline void queue(const struct tokenizer *t, const struct symbol *s, uint32_t a, uint64_t *heap, size_t *n)
+static inline void queue(
+    const struct tokenizer *t, const struct symbol *s, uint32_t a, uint64_t *heap, size_t *n)
 {
 	uint32_t rank = tok_pair(t, s[a].id, s[s[a].next].id);
 
@@ -122,15 +128,16 @@ static void merge_all(const struct tokenizer *t, struct symbol *s, uint64_t *hea
 }
 
 /*
- * The piece's bytes as symbols, and the pairs that merge onto the heap.  A byte without a token is unk_token, or left out where there is none, and
- * its neighbours then meet.
+ * The piece's bytes as symbols, and the pairs that merge onto the heap.  A byte without a token is
+ * unk_token, or left out where there is none, and its neighbours then meet.
  */
-static size_t to_symbols(struct encoder *e, const char *text, uint32_t begin, uint32_t end, size_t *queued)
+static size_t to_symbols(
+    struct encoder *e, const char *text, uint32_t begin, uint32_t end, size_t *queued)
 {
 	const struct tokenizer *t = e->t;
 	struct symbol *s = e->symbols;
 	uint32_t i, n = 0, id, rank = TOK_NONE;
-	int last = -1;                 /* the byte that is the last symbol; -1: none, or unk */
+	int last = -1; /* the byte that is the last symbol; -1: none, or unk */
 
 	*queued = 0;
 	for (i = begin; i < end; i++) {
@@ -153,7 +160,8 @@ static size_t to_symbols(struct encoder *e, const char *text, uint32_t begin, ui
 			rank = tok_pair(t, s[n - 1].id, id);
 		if (n && rank != TOK_NONE)
 			e->heap[(*queued)++] = (uint64_t)rank << 32 | (n - 1);
-		s[n] = (struct symbol){ id, i, i + 1, n - 1, n + 1 };   /* the first prev wraps to TOK_NONE */
+		/* The first prev wraps to TOK_NONE. */
+		s[n] = (struct symbol){ id, i, i + 1, n - 1, n + 1 };
 		n++;
 	}
 	if (n)
@@ -161,7 +169,8 @@ static size_t to_symbols(struct encoder *e, const char *text, uint32_t begin, ui
 	return n;
 }
 
-static int encode_piece(struct encoder *e, const char *text, uint32_t begin, uint32_t end, struct err *err)
+static int encode_piece(
+    struct encoder *e, const char *text, uint32_t begin, uint32_t end, struct err *err)
 {
 	const struct tokenizer *t = e->t;
 	size_t n = end - begin, queued;
@@ -222,7 +231,8 @@ static inline bool hit(struct encoder *e, const struct cache_slot *s, const stru
 	return true;
 }
 
-int bpe_encode(struct encoder *e, const char *text, size_t b, size_t end, size_t limit, struct err *err)
+int bpe_encode(
+    struct encoder *e, const char *text, size_t b, size_t end, size_t limit, struct err *err)
 {
 	const char *(*next)(const char *, const char *) = e->t->pretok->piece;
 	struct piece batch[BATCH], *p;
@@ -248,7 +258,8 @@ int bpe_encode(struct encoder *e, const char *text, size_t b, size_t end, size_t
 			if (p->set && (hit(e, p->set, p) || hit(e, p->set + 1, p)))
 				continue;
 			from = e->n;
-			if (encode_piece(e, text, p->begin, p->end, err) < 0 || encoder_room(e, (n - i) * CACHE_IDS, err) < 0)
+			if (encode_piece(e, text, p->begin, p->end, err) < 0 ||
+			    encoder_room(e, (n - i) * CACHE_IDS, err) < 0)
 				return -1;
 			if (p->set)
 				keep(e, p, from);

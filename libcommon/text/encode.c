@@ -1,4 +1,7 @@
-/* encode: text -> added tokens and stretches between them -> normalizer -> added tokens again -> pieces -> ids. */
+/*
+ * encode: text -> added tokens and the stretches between -> normalizer -> added tokens again
+ * -> pieces -> ids.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,10 +11,11 @@
 
 /* What is matched against: the input, or a normalised stretch of it that began at base. */
 struct view {
-	const char *text; size_t n;
-	const uint8_t *allowed;      /* of the input; NULL: special tokens may stand anywhere */
+	const char *text;
+	size_t n;
+	const uint8_t *allowed; /* of the input; NULL: special tokens may stand anywhere */
 	bool specials;
-	const struct nfc *nfc;       /* NULL: text is the input */
+	const struct nfc *nfc; /* NULL: text is the input */
 	size_t base;
 };
 
@@ -69,7 +73,8 @@ static bool may_stand(const struct view *v, size_t from, size_t to)
 }
 
 /* The longest added token at text[p..end) that may stand there; NULL if there is none. */
-static const struct added *match_at(const struct tokenizer *t, const struct trie *x, const struct view *v, size_t p, size_t end)
+static const struct added *match_at(
+    const struct tokenizer *t, const struct trie *x, const struct view *v, size_t p, size_t end)
 {
 	const struct added *best = NULL, *a;
 	uint32_t at = x->first[(uint8_t)v->text[p]];
@@ -83,7 +88,8 @@ static const struct added *match_at(const struct tokenizer *t, const struct trie
 		}
 		if (q == end)
 			break;
-		for (at = x->nodes[at].child; at != TOK_NONE && x->nodes[at].byte != (uint8_t)v->text[q]; )
+		for (at = x->nodes[at].child;
+		     at != TOK_NONE && x->nodes[at].byte != (uint8_t)v->text[q];)
 			at = x->nodes[at].next;
 		q++;
 	}
@@ -91,7 +97,8 @@ static const struct added *match_at(const struct tokenizer *t, const struct trie
 }
 
 /* The first added token in text[*p..end); *p is where it begins. */
-static const struct added *match(const struct tokenizer *t, const struct trie *x, const struct view *v, size_t *p, size_t end)
+static const struct added *match(
+    const struct tokenizer *t, const struct trie *x, const struct view *v, size_t *p, size_t end)
 {
 	const struct added *a;
 	const char *q;
@@ -110,7 +117,10 @@ static const struct added *match(const struct tokenizer *t, const struct trie *x
 	return NULL;
 }
 
-/* Where the white space that ends at p begins, not before `from`; where that which begins at p ends. */
+/*
+ * Where the white space that ends at p begins, not before `from`; where that which begins at p
+ * ends.
+ */
 static size_t space_before(const char *text, size_t from, size_t p)
 {
 	size_t q;
@@ -135,10 +145,15 @@ static size_t space_after(const char *text, size_t p, size_t end)
 	return p;
 }
 
-static int encode_normalised(struct encoder *e, const struct view *v, size_t b, size_t end, struct err *err);
+static int encode_normalised(
+    struct encoder *e, const struct view *v, size_t b, size_t end, struct err *err);
 
-/* Split text[b..end) at the added tokens of trie k: 0 on the input, whose stretches are then normalised; 1 after that. */
-static int split(struct encoder *e, int k, const struct view *v, size_t b, size_t end, struct err *err)
+/*
+ * Split text[b..end) at the added tokens of trie k: 0 on the input, whose stretches are then
+ * normalised; 1 after that.
+ */
+static int split(
+    struct encoder *e, int k, const struct view *v, size_t b, size_t end, struct err *err)
 {
 	const struct tokenizer *t = e->t;
 	const struct added *a;
@@ -152,7 +167,9 @@ static int split(struct encoder *e, int k, const struct view *v, size_t b, size_
 			from = space_before(v->text, b, from);
 		if (a && a->rstrip)
 			to = space_after(v->text, to, end);
-		if (from > b && (k ? bpe_encode(e, v->text, b, from, v->n, err) : encode_normalised(e, v, b, from, err)) < 0)
+		if (from > b &&
+		    (k ? bpe_encode(e, v->text, b, from, v->n, err)
+		       : encode_normalised(e, v, b, from, err)) < 0)
 			return -1;
 		if (!a)
 			return 0;
@@ -163,7 +180,8 @@ static int split(struct encoder *e, int k, const struct view *v, size_t b, size_
 	}
 }
 
-static int encode_normalised(struct encoder *e, const struct view *v, size_t b, size_t end, struct err *err)
+static int encode_normalised(
+    struct encoder *e, const struct view *v, size_t b, size_t end, struct err *err)
 {
 	struct view w = *v;
 	size_t first = e->n, i, hint = 0;
@@ -180,7 +198,8 @@ static int encode_normalised(struct encoder *e, const struct view *v, size_t b, 
 	if (split(e, 1, &w, 0, w.n, err) < 0)
 		return -1;
 	for (i = first; i < e->n; i++) {
-		e->spans[i].begin = (uint32_t)b + nfc_source(&e->nfc, e->spans[i].begin, false, &hint);
+		e->spans[i].begin =
+		    (uint32_t)b + nfc_source(&e->nfc, e->spans[i].begin, false, &hint);
 		e->spans[i].end = (uint32_t)b + nfc_source(&e->nfc, e->spans[i].end, true, &hint);
 	}
 	return 0;
@@ -207,13 +226,14 @@ static size_t valid_bytes(const char *text, size_t n)
 	return p;
 }
 
-static int encode_view(struct encoder *e, const struct view *v, struct encoding *out, struct err *err)
+static int encode_view(
+    struct encoder *e, const struct view *v, struct encoding *out, struct err *err)
 {
 	size_t good;
 
 	e->n = e->dropped = 0;
 	*out = (struct encoding){0};
-	if (v->n > 1u << 30)   /* NFC may make it three times as long, and spans are 32 bits */
+	if (v->n > 1u << 30) /* NFC may make it three times as long, and spans are 32 bits */
 		return err_set(err, EX_DATAERR, "a text of %zu bytes; the limit is 1 GiB", v->n);
 	if ((good = valid_bytes(v->text, v->n)) < v->n)
 		return err_set(err, EX_DATAERR, "byte %zu of the text is not UTF-8", good);
@@ -223,12 +243,14 @@ static int encode_view(struct encoder *e, const struct view *v, struct encoding 
 	return 0;
 }
 
-int encode(struct encoder *e, const char *text, size_t n, bool specials, struct encoding *out, struct err *err)
+int encode(struct encoder *e, const char *text, size_t n, bool specials, struct encoding *out,
+    struct err *err)
 {
 	return encode_view(e, &(struct view){ text, n, NULL, specials, NULL, 0 }, out, err);
 }
 
-int encode_masked(struct encoder *e, const char *text, size_t n, const uint8_t *allowed, struct encoding *out, struct err *err)
+int encode_masked(struct encoder *e, const char *text, size_t n, const uint8_t *allowed,
+    struct encoding *out, struct err *err)
 {
 	return encode_view(e, &(struct view){ text, n, allowed, true, NULL, 0 }, out, err);
 }

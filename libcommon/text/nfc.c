@@ -6,7 +6,9 @@
 #include "libcommon/text/unicode_tables.h"
 #include "libcommon/utf8.h"
 
-enum { S_BASE = 0xAC00, L_BASE = 0x1100, V_BASE = 0x1161, T_BASE = 0x11A7, L_COUNT = 19, V_COUNT = 21, T_COUNT = 28 };
+/* Hangul syllables: the names of the Unicode Standard, 3.12. */
+enum { S_BASE = 0xAC00, L_BASE = 0x1100, V_BASE = 0x1161, T_BASE = 0x11A7 };
+enum { L_COUNT = 19, V_COUNT = 21, T_COUNT = 28 };
 enum { S_COUNT = L_COUNT * V_COUNT * T_COUNT };
 
 static int push(struct nfc *x, uint32_t c, struct err *err)
@@ -25,7 +27,8 @@ static int push_decomposed(struct nfc *x, uint32_t c, struct err *err)
 	uint32_t s = c - S_BASE;
 
 	if (s < S_COUNT) {
-		if (push(x, L_BASE + s / (V_COUNT * T_COUNT), err) < 0 || push(x, V_BASE + s / T_COUNT % V_COUNT, err) < 0)
+		if (push(x, L_BASE + s / (V_COUNT * T_COUNT), err) < 0 ||
+		    push(x, V_BASE + s / T_COUNT % V_COUNT, err) < 0)
 			return -1;
 		return s % T_COUNT ? push(x, T_BASE + s % T_COUNT, err) : 0;
 	}
@@ -60,12 +63,14 @@ static uint32_t compose_pair(uint32_t a, uint32_t b)
 		else
 			hi = mid;
 	}
-	return lo < uni_npairs && uni_pairs[lo].a == a && uni_pairs[lo].b == b ? uni_pairs[lo].c : 0;
+	if (lo == uni_npairs || uni_pairs[lo].a != a || uni_pairs[lo].b != b)
+		return 0;
+	return uni_pairs[lo].c;
 }
 
 /*
- * Canonical order: each run of marks (ccc > 0) sorted by class, equal classes in their order.  A counting sort, as a hostile text is one run of
- * a million marks.
+ * Canonical order: each run of marks (ccc > 0) sorted by class, equal classes in their order.  A
+ * counting sort, as a hostile text is one run of a million marks.
  */
 static int reorder(struct nfc *x, struct err *err)
 {
@@ -133,11 +138,15 @@ static int patch(struct nfc *x, const char *in, size_t from, size_t to, struct e
 		return 0;
 	if (grow(&x->patches, &x->cap, x->n + 1, sizeof(*x->patches), err) < 0)
 		return -1;
-	x->patches[x->n++] = (struct nfc_patch){ (uint32_t)at, (uint32_t)(x->out.n - at), (uint32_t)from, (uint32_t)(to - from) };
+	x->patches[x->n++] = (struct nfc_patch){ (uint32_t)at, (uint32_t)(x->out.n - at),
+		(uint32_t)from, (uint32_t)(to - from) };
 	return 0;
 }
 
-/* The next place at or after p whose character may have to change; n if there is none.  *safe: the last character before it. */
+/*
+ * The next place at or after p whose character may have to change; n if there is none.  *safe: the
+ * last character before it.
+ */
 static size_t next_unsafe(const char *in, size_t p, size_t n, size_t *safe)
 {
 	uint32_t len;
@@ -152,7 +161,7 @@ static size_t next_unsafe(const char *in, size_t p, size_t n, size_t *safe)
 				continue;
 			}
 		}
-		if ((unsigned char)in[p] < 0xCC) {   /* below U+0300 */
+		if ((unsigned char)in[p] < 0xCC) { /* below U+0300 */
 			*safe = p;
 			p += (unsigned char)in[p] < 0x80 ? 1 : 2;
 			continue;

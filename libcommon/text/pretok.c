@@ -9,13 +9,18 @@
 enum { O = UNI_OTHER, L = UNI_LETTER, N = UNI_NUMBER, S = UNI_SPACE };
 static const uint8_t ascii[128] = {
 	['\t'] = S, ['\n'] = S, ['\v'] = S, ['\f'] = S, ['\r'] = S, [' '] = S,
-	['0'] = N, ['1'] = N, ['2'] = N, ['3'] = N, ['4'] = N, ['5'] = N, ['6'] = N, ['7'] = N, ['8'] = N, ['9'] = N,
-	['A'] = L, ['B'] = L, ['C'] = L, ['D'] = L, ['E'] = L, ['F'] = L, ['G'] = L, ['H'] = L, ['I'] = L, ['J'] = L,
-	['K'] = L, ['L'] = L, ['M'] = L, ['N'] = L, ['O'] = L, ['P'] = L, ['Q'] = L, ['R'] = L, ['S'] = L, ['T'] = L,
-	['U'] = L, ['V'] = L, ['W'] = L, ['X'] = L, ['Y'] = L, ['Z'] = L,
-	['a'] = L, ['b'] = L, ['c'] = L, ['d'] = L, ['e'] = L, ['f'] = L, ['g'] = L, ['h'] = L, ['i'] = L, ['j'] = L,
-	['k'] = L, ['l'] = L, ['m'] = L, ['n'] = L, ['o'] = L, ['p'] = L, ['q'] = L, ['r'] = L, ['s'] = L, ['t'] = L,
-	['u'] = L, ['v'] = L, ['w'] = L, ['x'] = L, ['y'] = L, ['z'] = L,
+	['0'] = N, ['1'] = N, ['2'] = N, ['3'] = N, ['4'] = N, ['5'] = N,
+	['6'] = N, ['7'] = N, ['8'] = N, ['9'] = N,
+	['A'] = L, ['B'] = L, ['C'] = L, ['D'] = L, ['E'] = L, ['F'] = L,
+	['G'] = L, ['H'] = L, ['I'] = L, ['J'] = L, ['K'] = L, ['L'] = L,
+	['M'] = L, ['N'] = L, ['O'] = L, ['P'] = L, ['Q'] = L, ['R'] = L,
+	['S'] = L, ['T'] = L, ['U'] = L, ['V'] = L, ['W'] = L, ['X'] = L,
+	['Y'] = L, ['Z'] = L,
+	['a'] = L, ['b'] = L, ['c'] = L, ['d'] = L, ['e'] = L, ['f'] = L,
+	['g'] = L, ['h'] = L, ['i'] = L, ['j'] = L, ['k'] = L, ['l'] = L,
+	['m'] = L, ['n'] = L, ['o'] = L, ['p'] = L, ['q'] = L, ['r'] = L,
+	['s'] = L, ['t'] = L, ['u'] = L, ['v'] = L, ['w'] = L, ['x'] = L,
+	['y'] = L, ['z'] = L,
 };
 
 static inline unsigned class_at(const char *p, uint32_t *n)
@@ -42,8 +47,8 @@ static inline const char *run(const char *p, const char *end, unsigned k)
 }
 
 /*
- * Rust's char::is_numeric, which Digits asks: \p{N}, and what Unicode 17 added to it (tokenizers 0.23 is built with such a Rust, while its
- * regular expressions know Unicode 16).
+ * Rust's char::is_numeric, which Digits asks: \p{N}, and what Unicode 17 added to it (tokenizers
+ * 0.23 is built with such a Rust, while its regular expressions know Unicode 16).
  */
 static inline bool is_numeric(const char *p, uint32_t *n)
 {
@@ -85,8 +90,8 @@ static inline unsigned contraction(const char *p, const char *end, bool fold)
 }
 
 /*
- * \s+(?!\S)|\s+ for the run of spaces at p: all of it if the text ends there, else all but its last character, else that one.
- * digits: what follows counts as an end when it is a number.
+ * \s+(?!\S)|\s+ for the run of spaces at p: all of it if the text ends there, else all but its last
+ * character, else that one.  digits: what follows counts as an end when it is a number.
  */
 static inline const char *spaces(const char *p, const char *end, bool digits)
 {
@@ -100,7 +105,10 @@ static inline const char *spaces(const char *p, const char *end, bool digits)
 	return q == end || last == p || (digits && is_numeric(q, &n)) ? q : last;
 }
 
-/* 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+ ; digits: each number stands alone (Digits before it). */
+/*
+ * 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
+ * digits: each number stands alone (Digits goes before).
+ */
 static inline const char *gpt2_like(const char *p, const char *end, bool digits)
 {
 	const char *q = p;
@@ -134,7 +142,8 @@ static const char *smollm2(const char *p, const char *end)
 }
 
 /*
- * (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
+ * (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|
+ *  ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
  * most: how many digits a piece may hold.
  */
 static inline const char *llama3_like(const char *p, const char *end, int most)
@@ -176,10 +185,12 @@ static const char *qwen2(const char *p, const char *end)
 	return llama3_like(p, end, 1);
 }
 
-#define REGEX_LIKE_LLAMA3(numbers) "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" numbers \
+#define REGEX_LIKE_LLAMA3(numbers) \
+	"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" numbers \
 	"| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 const struct pretok pretoks[] = {
-	{ "gpt2", gpt2, "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+" },
+	{ "gpt2", gpt2,
+	  "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+" },
 	{ "llama3", llama3, REGEX_LIKE_LLAMA3("\\p{N}{1,3}") },
 	{ "qwen2", qwen2, REGEX_LIKE_LLAMA3("\\p{N}") },
 	{ "smollm2", smollm2, NULL },

@@ -27,7 +27,8 @@ int tokenizer_open(struct tokenizer **out, const char *path, struct err *err)
 			err_oom(err, strlen(path));
 			goto done;
 		}
-		if (!(t->source = mem_strdup(json, err)) || tokenizer_open_hf(t, dir, json, err) < 0)
+		if (!(t->source = mem_strdup(json, err)) ||
+		    tokenizer_open_hf(t, dir, json, err) < 0)
 			goto done;
 	}
 	if (tok_finish(t, err) < 0)
@@ -82,7 +83,8 @@ const char *tokenizer_gguf_pre(const struct tokenizer *t)
 	const struct pretok_gguf *g;
 
 	for (g = pretok_ggufs; g->pre; g++)
-		if (!strcmp(g->name, t->pretok->name) && g->nfc == t->nfc && g->ignore_merges == t->ignore_merges)
+		if (!strcmp(g->name, t->pretok->name) && g->nfc == t->nfc &&
+		    g->ignore_merges == t->ignore_merges)
 			return g->pre;
 	return NULL;
 }
@@ -128,7 +130,8 @@ const char *tokenizer_chat_template(const struct tokenizer *t)
 	return t->chat_template;
 }
 
-const char *tokenizer_token(const struct tokenizer *t, uint32_t id, uint32_t *n, enum token_kind *kind)
+const char *tokenizer_token(
+    const struct tokenizer *t, uint32_t id, uint32_t *n, enum token_kind *kind)
 {
 	bool used = id < t->vocab && t->tok[id].kind != TOKEN_UNUSED;
 
@@ -168,21 +171,24 @@ void tokenizer_spelling(const struct tokenizer *t, uint32_t id, struct buf *out)
 	}
 	for (i = 0; i < t->tok[id].n; i++) {
 		c = alphabet_char((uint8_t)t->bytes.p[t->tok[id].at + i]);
-		if (c >= 0x80)    /* never above U+0143 */
+		if (c >= 0x80) /* never above U+0143 */
 			buf_putc(out, (int)(0xC0u | c >> 6));
 		buf_putc(out, (int)(c < 0x80 ? c : (0x80u | (c & 63))));
 	}
 }
 
-int decode(const struct tokenizer *t, const uint32_t *ids, size_t n, bool skip_special, struct buf *out, struct err *err)
+int decode(const struct tokenizer *t, const uint32_t *ids, size_t n, bool skip_special,
+    struct buf *out, struct err *err)
 {
 	size_t i;
 
 	for (i = 0; i < n; i++) {
 		if (ids[i] >= t->vocab)
-			return err_set(err, EX_DATAERR, "id %lu at place %zu is not below the vocabulary's size %lu", (unsigned long)ids[i], i,
-				(unsigned long)t->vocab);
-		if (t->tok[ids[i]].kind != TOKEN_UNUSED && !(skip_special && t->tok[ids[i]].kind == TOKEN_SPECIAL))
+			return err_set(err, EX_DATAERR,
+			    "id %lu at place %zu is not below the vocabulary's size %lu",
+			    (unsigned long)ids[i], i, (unsigned long)t->vocab);
+		if (t->tok[ids[i]].kind != TOKEN_UNUSED &&
+		    !(skip_special && t->tok[ids[i]].kind == TOKEN_SPECIAL))
 			buf_put(out, t->bytes.p + t->tok[ids[i]].at, t->tok[ids[i]].n);
 	}
 	return buf_ok(out, err);

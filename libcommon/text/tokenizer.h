@@ -26,7 +26,8 @@ void tokenizer_close(struct tokenizer *t);
 uint32_t tokenizer_vocab(const struct tokenizer *t);                /* ids are below this */
 const char *tokenizer_source(const struct tokenizer *t);            /* path of the file it came from */
 const char *tokenizer_pretokenizer(const struct tokenizer *t);      /* "llama3", ... */
-const char *tokenizer_gguf_pre(const struct tokenizer *t);          /* tokenizer.ggml.pre that says the same; NULL if none does */
+/* The tokenizer.ggml.pre that says the same; NULL if none does. */
+const char *tokenizer_gguf_pre(const struct tokenizer *t);
 const char *tokenizer_sha256(const struct tokenizer *t);            /* contracts.md 4, tune-stream(5) */
 int64_t tokenizer_bos(const struct tokenizer *t);                   /* -1 = none */
 int64_t tokenizer_pad(const struct tokenizer *t);
@@ -44,15 +45,19 @@ size_t tokenizer_merge_count(const struct tokenizer *t);
 void tokenizer_merge(const struct tokenizer *t, size_t rank, uint32_t *left, uint32_t *right);
 /* The byte-level spelling of a token (bytes as GPT-2's printable characters; added tokens as they are), appended to out. */
 void tokenizer_spelling(const struct tokenizer *t, uint32_t id, struct buf *out);
-/* Write tokenizer.json and tokenizer_config.json (with the chat template) into the folder dir; other programs read the same ids from them. */
+/*
+ * Write tokenizer.json and tokenizer_config.json (with the chat template) into the folder dir; other
+ * programs give the same ids with them.
+ */
 int tokenizer_write_hf(const struct tokenizer *t, const char *dir, struct err *err);
 
 struct encoder;
 int encoder_new(struct encoder **e, const struct tokenizer *t, struct err *err);
 void encoder_free(struct encoder *e);
 /*
- * The bytes of the input that a token stands for.  Spans follow each other without gap or overlap, but where the normalizer changed characters:
- * a token that begins or ends within such a place has the whole of what the place was made from.
+ * The bytes of the input that a token stands for.  Spans follow each other without gap or overlap,
+ * but where the normalizer changed characters: a token that begins or ends within such a place has
+ * the whole of what the place was made from.
  */
 struct span { uint32_t begin, end; };
 /*
@@ -62,7 +67,7 @@ struct span { uint32_t begin, end; };
  */
 struct encoding {
 	const uint32_t *ids; const struct span *spans; size_t n;
-	size_t dropped;    /* bytes that the vocabulary has no token for; they are left out, as the tokenizer's own program does */
+	size_t dropped;    /* bytes without a token; left out, as the tokenizer's own program does */
 };
 int encode(struct encoder *e, const char *text, size_t n, bool specials, struct encoding *out, struct err *err);
 /* As encode, with special tokens matched only where allowed[i] is 1 for all of their bytes: template text yes, user text no (D8). */

@@ -1,4 +1,7 @@
-/* tokenizer_hf: a Hugging Face folder -> tokenizer.  What would change ids and is not known here is refused by its JSON path. */
+/*
+ * tokenizer_hf: a Hugging Face folder -> tokenizer.  What would change ids and is not known here is
+ * refused by its JSON path.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +11,8 @@
 #include "libcommon/text/tok.h"
 
 enum { TOKENIZER_BYTES_MAX = 1 << 30, CONFIG_BYTES_MAX = 64 << 20, TEMPLATE_BYTES_MAX = 4 << 20 };
-static const char remedy[] = "tune reads byte-level BPE tokenizers of the gpt2, llama3, qwen2 and smollm2 kind";
+static const char remedy[] =
+    "tune reads byte-level BPE tokenizers of the gpt2, llama3, qwen2 and smollm2 kind";
 
 static bool absent(const struct json *v)
 {
@@ -21,18 +25,21 @@ static bool empty(const struct json *v)
 }
 
 /* Refuse the part of tokenizer.json at path for its "type" (or its JSON type). */
-static int refuse_type(const struct tokenizer *t, const char *path, const struct json *v, const char *known, struct err *err)
+static int refuse_type(const struct tokenizer *t, const char *path, const struct json *v,
+    const char *known, struct err *err)
 {
 	const struct json *type = json_get(v, "type");
 
 	if (json_is(type, JSON_STR))
-		return err_set(err, EX_DATAERR, "%s: %s.type: '%s' is not one of %s; %s", t->source, path, type->s, known, remedy);
-	return err_set(err, EX_DATAERR, "%s: %s: must be an object with a type of %s, found %s", t->source, path, known,
-		v ? json_type_name(v->type) : "nothing");
+		return err_set(err, EX_DATAERR, "%s: %s.type: '%s' is not one of %s; %s", t->source,
+		    path, type->s, known, remedy);
+	return err_set(err, EX_DATAERR, "%s: %s: must be an object with a type of %s, found %s",
+	    t->source, path, known, v ? json_type_name(v->type) : "nothing");
 }
 
 /* obj's flag `name` must be `want`; absent is as `missing`. */
-static int flag_is(const struct tokenizer *t, const char *path, const struct json *obj, const char *name, bool missing, bool want, struct err *err)
+static int flag_is(const struct tokenizer *t, const char *path, const struct json *obj,
+    const char *name, bool missing, bool want, struct err *err)
 {
 	bool v = missing;
 	char where[4300];
@@ -41,11 +48,13 @@ static int flag_is(const struct tokenizer *t, const char *path, const struct jso
 	if (!absent(json_get(obj, name)) && json_get_bool(obj, name, &v, where, err) < 0)
 		return -1;
 	if (v != want)
-		return err_set(err, EX_DATAERR, "%s: %s.%s: %s is not supported; %s", t->source, path, name, v ? "true" : "false", remedy);
+		return err_set(err, EX_DATAERR, "%s: %s.%s: %s is not supported; %s", t->source,
+		    path, name, v ? "true" : "false", remedy);
 	return 0;
 }
 
-static int read_normalizer(struct tokenizer *t, const char *path, const struct json *v, struct err *err)
+static int read_normalizer(
+    struct tokenizer *t, const char *path, const struct json *v, struct err *err)
 {
 	const struct json *list = json_get(v, "normalizers");
 	uint32_t i;
@@ -57,7 +66,8 @@ static int read_normalizer(struct tokenizer *t, const char *path, const struct j
 		t->nfc = true;
 		return 0;
 	}
-	if (!json_str_eq(json_get(v, "type"), "Sequence") || !json_is(list, JSON_ARR) || strlen(path) > 64)
+	if (!json_str_eq(json_get(v, "type"), "Sequence") || !json_is(list, JSON_ARR) ||
+	    strlen(path) > 64)
 		return refuse_type(t, path, v, "NFC, Sequence", err);
 	for (i = 0; i < list->n; i++) {
 		snprintf(at, sizeof(at), "%s.normalizers[%u]", path, i);
@@ -67,7 +77,8 @@ static int read_normalizer(struct tokenizer *t, const char *path, const struct j
 	return 0;
 }
 
-static int read_byte_level(const struct tokenizer *t, const char *path, const struct json *v, bool use_regex, struct err *err)
+static int read_byte_level(const struct tokenizer *t, const char *path, const struct json *v,
+    bool use_regex, struct err *err)
 {
 	if (!json_str_eq(json_get(v, "type"), "ByteLevel"))
 		return refuse_type(t, path, v, "ByteLevel", err);
@@ -78,22 +89,26 @@ static int read_byte_level(const struct tokenizer *t, const char *path, const st
 
 static int read_split(struct tokenizer *t, const char *path, const struct json *v, struct err *err)
 {
-	const struct json *pattern = json_get(v, "pattern"), *regex = json_get(pattern, "Regex"), *behavior = json_get(v, "behavior");
+	const struct json *pattern = json_get(v, "pattern"), *regex = json_get(pattern, "Regex"),
+	                  *behavior = json_get(v, "behavior");
 	const struct pretok *p;
 
 	if (!json_str_eq(behavior, "Isolated"))
-		return err_set(err, EX_DATAERR, "%s: %s.behavior: '%s' is not Isolated; %s", t->source, path,
-			json_is(behavior, JSON_STR) ? behavior->s : "", remedy);
+		return err_set(err, EX_DATAERR, "%s: %s.behavior: '%s' is not Isolated; %s",
+		    t->source, path, json_is(behavior, JSON_STR) ? behavior->s : "", remedy);
 	if (flag_is(t, path, v, "invert", false, false, err) < 0)
 		return -1;
 	if (!json_is(regex, JSON_STR))
-		return err_set(err, EX_DATAERR, "%s: %s.pattern: must be {\"Regex\": \"...\"}; %s", t->source, path, remedy);
+		return err_set(err, EX_DATAERR, "%s: %s.pattern: must be {\"Regex\": \"...\"}; %s",
+		    t->source, path, remedy);
 	for (p = pretoks; p->name; p++)
 		if (p->regex && json_str_eq(regex, p->regex)) {
 			t->pretok = p;
 			return 0;
 		}
-	return err_set(err, EX_DATAERR, "%s: %s.pattern.Regex: regex '%s' is not one of gpt2's, llama3's, qwen2's", t->source, path, regex->s);
+	return err_set(err, EX_DATAERR,
+	    "%s: %s.pattern.Regex: regex '%s' is not one of gpt2's, llama3's, qwen2's", t->source,
+	    path, regex->s);
 }
 
 static int read_pre_tokenizer(struct tokenizer *t, const struct json *v, struct err *err)
@@ -107,17 +122,21 @@ static int read_pre_tokenizer(struct tokenizer *t, const struct json *v, struct 
 	if (!json_str_eq(json_get(v, "type"), "Sequence"))
 		return refuse_type(t, "pre_tokenizer", v, "ByteLevel, Sequence", err);
 	if (!json_is(list, JSON_ARR) || list->n != 2)
-		return err_set(err, EX_DATAERR, "%s: pre_tokenizer.pretokenizers: must be two, of Split or Digits, then ByteLevel; %s",
-			t->source, remedy);
+		return err_set(err, EX_DATAERR,
+		    "%s: pre_tokenizer.pretokenizers: must be Split or Digits, then ByteLevel; %s",
+		    t->source, remedy);
 	first = &list->items[0];
 	if (json_str_eq(json_get(first, "type"), "Digits")) {
 		t->pretok = pretok_find("smollm2");
-		if (flag_is(t, "pre_tokenizer.pretokenizers[0]", first, "individual_digits", false, true, err) < 0)
+		if (flag_is(t, "pre_tokenizer.pretokenizers[0]", first, "individual_digits", false,
+		        true, err) < 0)
 			return -1;
-		return read_byte_level(t, "pre_tokenizer.pretokenizers[1]", &list->items[1], true, err);
+		return read_byte_level(
+		    t, "pre_tokenizer.pretokenizers[1]", &list->items[1], true, err);
 	}
 	if (!json_str_eq(json_get(first, "type"), "Split"))
-		return refuse_type(t, "pre_tokenizer.pretokenizers[0]", first, "Split, Digits", err);
+		return refuse_type(
+		    t, "pre_tokenizer.pretokenizers[0]", first, "Split, Digits", err);
 	if (read_split(t, "pre_tokenizer.pretokenizers[0]", first, err) < 0)
 		return -1;
 	return read_byte_level(t, "pre_tokenizer.pretokenizers[1]", &list->items[1], false, err);
@@ -131,8 +150,12 @@ static const struct json *token_text(const struct json *v)
 	return json_is(v, JSON_STR) ? v : NULL;
 }
 
-/* The id of a token that a config names; one that only the model's vocabulary has becomes a special token, as in transformers. */
-static int named_token(struct tokenizer *t, const struct json *v, int64_t *id, const char *where, struct err *err)
+/*
+ * The id of a token that a config names; one that only the model's vocabulary has becomes a special
+ * token, as in transformers.
+ */
+static int named_token(
+    struct tokenizer *t, const struct json *v, int64_t *id, const char *where, struct err *err)
 {
 	const struct json *s = token_text(v);
 	const struct added *a;
@@ -145,17 +168,21 @@ static int named_token(struct tokenizer *t, const struct json *v, int64_t *id, c
 		return 0;
 	}
 	if ((i = tok_lookup(t, s->s, s->n)) == TOK_NONE)
-		return err_set(err, EX_DATAERR, "%s: '%s' is not a token of %s", where, s->s, t->source);
+		return err_set(
+		    err, EX_DATAERR, "%s: '%s' is not a token of %s", where, s->s, t->source);
 	*id = i;
-	return tok_added(t, &(struct added){ .id = i, .text = s->s, .n = s->n, .special = true }, where, err);
+	return tok_added(
+	    t, &(struct added){ .id = i, .text = s->s, .n = s->n, .special = true }, where, err);
 }
 
-/* TemplateProcessing: a token before the text is BOS, one after it EOS; anything else is refused. */
-static int read_template_processing(struct tokenizer *t, const char *path, const struct json *v, struct err *err)
+/* TemplateProcessing: a token before the text is BOS, one after it EOS; all else is refused. */
+static int read_template_processing(
+    struct tokenizer *t, const char *path, const struct json *v, struct err *err)
 {
 	const struct json *single = json_get(v, "single"), *special;
 	uint32_t i;
-	bool text = false, bad = false;
+	bool text = false, bad = false, *adds;
+	int64_t *id;
 	char where[4300];
 
 	snprintf(where, sizeof(where), "%s: %s.single", t->source, path);
@@ -166,17 +193,21 @@ static int read_template_processing(struct tokenizer *t, const char *path, const
 			text = true;
 			continue;
 		}
-		bad = text ? t->add_eos : t->add_bos;
-		*(text ? &t->add_eos : &t->add_bos) = true;
-		if (!bad && named_token(t, json_get(special, "id"), text ? &t->eos : &t->bos, where, err) < 0)
+		adds = text ? &t->add_eos : &t->add_bos;
+		id = text ? &t->eos : &t->bos;
+		bad = *adds;
+		*adds = true;
+		if (!bad && named_token(t, json_get(special, "id"), id, where, err) < 0)
 			return -1;
 	}
 	if (!text || bad)
-		return err_set(err, EX_DATAERR, "%s: must be at most one token, the text, at most one token", where);
+		return err_set(err, EX_DATAERR,
+		    "%s: must be at most one token, the text, at most one token", where);
 	return 0;
 }
 
-static int read_post_processor(struct tokenizer *t, const char *path, const struct json *v, struct err *err)
+static int read_post_processor(
+    struct tokenizer *t, const char *path, const struct json *v, struct err *err)
 {
 	const struct json *list = json_get(v, "processors"), *type = json_get(v, "type");
 	uint32_t i;
@@ -196,7 +227,8 @@ static int read_post_processor(struct tokenizer *t, const char *path, const stru
 	return 0;
 }
 
-static int read_merges(struct tokenizer *t, const struct json *list, const char *where, struct err *err)
+static int read_merges(
+    struct tokenizer *t, const struct json *list, const char *where, struct err *err)
 {
 	const struct json *m, *l, *r;
 	const char *space;
@@ -207,21 +239,24 @@ static int read_merges(struct tokenizer *t, const struct json *list, const char 
 	for (i = 0; i < list->n; i++) {
 		m = &list->items[i];
 		if (m->type == JSON_STR && (space = memchr(m->s, ' ', m->n))) {
-			if (tok_merge(t, m->s, (size_t)(space - m->s), space + 1, m->n - (size_t)(space + 1 - m->s), where, err) < 0)
+			if (tok_merge(t, m->s, (size_t)(space - m->s), space + 1,
+			        m->n - (size_t)(space + 1 - m->s), where, err) < 0)
 				return -1;
 			continue;
 		}
 		l = m->type == JSON_ARR && m->n == 2 ? &m->items[0] : NULL;
 		r = l ? &m->items[1] : NULL;
 		if (!json_is(l, JSON_STR) || !json_is(r, JSON_STR))
-			return err_set(err, EX_DATAERR, "%s[%u]: must be \"a b\" or [\"a\", \"b\"]", where, i);
+			return err_set(
+			    err, EX_DATAERR, "%s[%u]: must be \"a b\" or [\"a\", \"b\"]", where, i);
 		if (tok_merge(t, l->s, l->n, r->s, r->n, where, err) < 0)
 			return -1;
 	}
 	return 0;
 }
 
-static int read_vocab(struct tokenizer *t, const struct json *vocab, const char *where, struct err *err)
+static int read_vocab(
+    struct tokenizer *t, const struct json *vocab, const char *where, struct err *err)
 {
 	uint32_t i;
 
@@ -231,8 +266,11 @@ static int read_vocab(struct tokenizer *t, const struct json *vocab, const char 
 		const struct json *name = &vocab->members[i].name, *id = &vocab->members[i].value;
 
 		if (id->type != JSON_INT || id->i < 0 || id->i >= TOK_IDS_MAX)
-			return err_set(err, EX_DATAERR, "%s: the id of '%s' must be a whole number from 0 to %d", where, name->s, TOK_IDS_MAX - 1);
-		if (tok_token(t, (uint32_t)id->i, name->s, name->n, TOKEN_NORMAL, true, where, err) < 0)
+			return err_set(err, EX_DATAERR,
+			    "%s: the id of '%s' must be a whole number from 0 to %d", where,
+			    name->s, TOK_IDS_MAX - 1);
+		if (tok_token(
+		        t, (uint32_t)id->i, name->s, name->n, TOKEN_NORMAL, true, where, err) < 0)
 			return -1;
 	}
 	return tok_index(t, err);
@@ -240,28 +278,37 @@ static int read_vocab(struct tokenizer *t, const struct json *vocab, const char 
 
 static int read_model(struct tokenizer *t, const struct json *m, struct err *err)
 {
-	const struct json *type = json_get(m, "type"), *dropout = json_get(m, "dropout"), *unk = json_get(m, "unk_token");
+	const struct json *type = json_get(m, "type"), *dropout = json_get(m, "dropout"),
+	                  *unk = json_get(m, "unk_token");
 	char where[4300];
 	uint32_t id;
 
 	if (!json_is(m, JSON_OBJ) || (type ? !json_str_eq(type, "BPE") : !json_get(m, "merges")))
 		return refuse_type(t, "model", m, "BPE", err);
-	if (!absent(dropout) && !(dropout->type == JSON_NUM && dropout->d == 0) && !(dropout->type == JSON_INT && dropout->i == 0))
-		return err_set(err, EX_DATAERR, "%s: model.dropout: must be null, as ids would be random", t->source);
-	if (!empty(json_get(m, "continuing_subword_prefix")) || !empty(json_get(m, "end_of_word_suffix")))
+	if (!absent(dropout) && !(dropout->type == JSON_NUM && dropout->d == 0) &&
+	    !(dropout->type == JSON_INT && dropout->i == 0))
+		return err_set(err, EX_DATAERR,
+		    "%s: model.dropout: must be null, as ids would be random", t->source);
+	if (!empty(json_get(m, "continuing_subword_prefix")) ||
+	    !empty(json_get(m, "end_of_word_suffix")))
 		return err_set(err, EX_DATAERR, "%s: model.%s: is not supported; %s", t->source,
-			empty(json_get(m, "continuing_subword_prefix")) ? "end_of_word_suffix" : "continuing_subword_prefix", remedy);
+		    empty(json_get(m, "continuing_subword_prefix")) ? "end_of_word_suffix"
+		                                                    : "continuing_subword_prefix",
+		    remedy);
 	snprintf(where, sizeof(where), "%s: model", t->source);
 	if (flag_is(t, "model", m, "byte_fallback", false, false, err) < 0 ||
-	    (!absent(json_get(m, "fuse_unk")) && json_get_bool(m, "fuse_unk", &t->fuse_unk, where, err) < 0) ||
-	    (!absent(json_get(m, "ignore_merges")) && json_get_bool(m, "ignore_merges", &t->ignore_merges, where, err) < 0))
+	    (!absent(json_get(m, "fuse_unk")) &&
+	        json_get_bool(m, "fuse_unk", &t->fuse_unk, where, err) < 0) ||
+	    (!absent(json_get(m, "ignore_merges")) &&
+	        json_get_bool(m, "ignore_merges", &t->ignore_merges, where, err) < 0))
 		return -1;
 	snprintf(where, sizeof(where), "%s: model.vocab", t->source);
 	if (read_vocab(t, json_get(m, "vocab"), where, err) < 0)
 		return -1;
 	if (!empty(unk)) {
 		if (unk->type != JSON_STR || (id = tok_lookup(t, unk->s, unk->n)) == TOK_NONE)
-			return err_set(err, EX_DATAERR, "%s: model.unk_token: must be a token of model.vocab", t->source);
+			return err_set(err, EX_DATAERR,
+			    "%s: model.unk_token: must be a token of model.vocab", t->source);
 		t->unk = id;
 	}
 	snprintf(where, sizeof(where), "%s: model.merges", t->source);
@@ -269,10 +316,12 @@ static int read_model(struct tokenizer *t, const struct json *m, struct err *err
 }
 
 /*
- * One entry of added_tokens or added_tokens_decoder.  Hugging Face numbers tokens that the vocabulary lacks itself, one after the other, and
- * disregards the id that is written: where the two differ ids would depend on the program, so that is refused.
+ * One entry of added_tokens or added_tokens_decoder.  Hugging Face numbers tokens that the
+ * vocabulary lacks itself, one after the other, and disregards the id that is written: where the
+ * two differ ids would depend on the program, so that is refused.
  */
-static int read_added(struct tokenizer *t, const struct json *v, int64_t id, uint32_t *next, const char *where, struct err *err)
+static int read_added(struct tokenizer *t, const struct json *v, int64_t id, uint32_t *next,
+    const char *where, struct err *err)
 {
 	const struct json *s = json_get(v, "content");
 	struct added a = { .normalized = true };
@@ -284,8 +333,10 @@ static int read_added(struct tokenizer *t, const struct json *v, int64_t id, uin
 		return err_set(err, EX_DATAERR, "%s.content: must be a string", where);
 	a.text = s->s;
 	a.n = s->n;
-	if (json_get_bool(v, "special", &a.special, where, err) < 0 || json_get_bool(v, "lstrip", &a.lstrip, where, err) < 0 ||
-	    json_get_bool(v, "rstrip", &a.rstrip, where, err) < 0 || json_get_bool(v, "single_word", &word, where, err) < 0)
+	if (json_get_bool(v, "special", &a.special, where, err) < 0 ||
+	    json_get_bool(v, "lstrip", &a.lstrip, where, err) < 0 ||
+	    json_get_bool(v, "rstrip", &a.rstrip, where, err) < 0 ||
+	    json_get_bool(v, "single_word", &word, where, err) < 0)
 		return -1;
 	a.normalized = !a.special;
 	if (json_get_bool(v, "normalized", &a.normalized, where, err) < 0)
@@ -294,8 +345,9 @@ static int read_added(struct tokenizer *t, const struct json *v, int64_t id, uin
 		return err_set(err, EX_DATAERR, "%s.single_word: true is not supported", where);
 	have = (known = tok_find_added(t, s->s, s->n)) ? known->id : tok_lookup(t, s->s, s->n);
 	if (have != TOK_NONE ? have != id : *next != id)
-		return err_set(err, EX_DATAERR, "%s: '%s' has id %lld here and %lu %s", where, s->s, (long long)id,
-			(unsigned long)(have != TOK_NONE ? have : *next), have != TOK_NONE ? "elsewhere" : "by its place, as other programs number it");
+		return err_set(err, EX_DATAERR, "%s: '%s' has id %lld here and %lu %s", where, s->s,
+		    (long long)id, (unsigned long)(have != TOK_NONE ? have : *next),
+		    have != TOK_NONE ? "elsewhere" : "by its place, as other programs number it");
 	a.id = (uint32_t)id;
 	if (have == TOK_NONE && tok_token(t, a.id, s->s, s->n, TOKEN_ADDED, false, where, err) < 0)
 		return -1;
@@ -304,7 +356,8 @@ static int read_added(struct tokenizer *t, const struct json *v, int64_t id, uin
 	return tok_added(t, &a, where, err);
 }
 
-static int read_added_tokens(struct tokenizer *t, const struct json *list, uint32_t *next, struct err *err)
+static int read_added_tokens(
+    struct tokenizer *t, const struct json *list, uint32_t *next, struct err *err)
 {
 	uint32_t i;
 	int64_t id;
@@ -317,7 +370,8 @@ static int read_added_tokens(struct tokenizer *t, const struct json *list, uint3
 	for (i = 0; i < list->n; i++) {
 		snprintf(where, sizeof(where), "%s: added_tokens[%u]", t->source, i);
 		id = -1;
-		if (json_get_int(&list->items[i], "id", &id, where, err) < 0 || read_added(t, &list->items[i], id, next, where, err) < 0)
+		if (json_get_int(&list->items[i], "id", &id, where, err) < 0 ||
+		    read_added(t, &list->items[i], id, next, where, err) < 0)
 			return -1;
 	}
 	return 0;
@@ -331,9 +385,13 @@ static int by_id(const void *a, const void *b)
 }
 
 /* tokenizer_config.json's added_tokens_decoder: {"0": {...}, ...}, taken in the order of ids. */
-static int read_added_decoder(struct tokenizer *t, const char *path, const struct json *obj, uint32_t *next, struct err *err)
+static int read_added_decoder(
+    struct tokenizer *t, const char *path, const struct json *obj, uint32_t *next, struct err *err)
 {
-	struct entry { int64_t id; uint32_t at; } *e;
+	struct entry {
+		int64_t id;
+		uint32_t at;
+	} *e;
 	uint32_t i;
 	char where[4300], *end;
 	int rc = -1;
@@ -345,13 +403,15 @@ static int read_added_decoder(struct tokenizer *t, const char *path, const struc
 	for (i = 0; i < obj->n; i++) {
 		e[i] = (struct entry){ strtoll(obj->members[i].name.s, &end, 10), i };
 		if (*end || end == obj->members[i].name.s) {
-			err_set(err, EX_DATAERR, "%s: added_tokens_decoder: '%s' is not an id", path, obj->members[i].name.s);
+			err_set(err, EX_DATAERR, "%s: added_tokens_decoder: '%s' is not an id",
+			    path, obj->members[i].name.s);
 			goto done;
 		}
 	}
 	qsort(e, obj->n, sizeof(*e), by_id);
 	for (i = 0; i < obj->n; i++) {
-		snprintf(where, sizeof(where), "%s: added_tokens_decoder.%lld", path, (long long)e[i].id);
+		snprintf(where, sizeof(where), "%s: added_tokens_decoder.%lld", path,
+		    (long long)e[i].id);
 		if (read_added(t, &obj->members[e[i].at].value, e[i].id, next, where, err) < 0)
 			goto done;
 	}
@@ -361,7 +421,8 @@ done:
 	return rc;
 }
 
-static int set_template(struct tokenizer *t, const char *s, size_t n, const char *where, struct err *err)
+static int set_template(
+    struct tokenizer *t, const char *s, size_t n, const char *where, struct err *err)
 {
 	if (memchr(s, 0, n))
 		return err_set(err, EX_DATAERR, "%s: the chat template holds a NUL", where);
@@ -371,7 +432,8 @@ static int set_template(struct tokenizer *t, const char *s, size_t n, const char
 }
 
 /* A string, or an array of {name, template} of which "default" counts. */
-static int read_template(struct tokenizer *t, const char *path, const struct json *v, struct err *err)
+static int read_template(
+    struct tokenizer *t, const char *path, const struct json *v, struct err *err)
 {
 	uint32_t i;
 
@@ -382,7 +444,8 @@ static int read_template(struct tokenizer *t, const char *path, const struct jso
 }
 
 /* Parse dir/name if it is there: 1, else 0. */
-static int parse_optional(const char *dir, const char *name, struct json_doc *doc, char **path, struct err *err)
+static int parse_optional(
+    const char *dir, const char *name, struct json_doc *doc, char **path, struct err *err)
 {
 	free(*path);
 	if (!(*path = path_join(dir, name)))
@@ -392,7 +455,8 @@ static int parse_optional(const char *dir, const char *name, struct json_doc *do
 	return json_parse_file(doc, *path, CONFIG_BYTES_MAX, err) < 0 ? -1 : 1;
 }
 
-static int read_tokenizer_config(struct tokenizer *t, const char *path, const struct json *c, uint32_t next, struct err *err)
+static int read_tokenizer_config(
+    struct tokenizer *t, const char *path, const struct json *c, uint32_t next, struct err *err)
 {
 	static const char *const names[] = { "bos_token", "eos_token", "pad_token" };
 	int64_t *const ids[] = { &t->bos, &t->eos, &t->pad };
@@ -406,16 +470,24 @@ static int read_tokenizer_config(struct tokenizer *t, const char *path, const st
 		if (named_token(t, json_get(c, names[i]), ids[i], where, err) < 0)
 			return -1;
 	}
-	if (json_is(json_get(c, "add_prefix_space"), JSON_BOOL) && json_get(c, "add_prefix_space")->b)
-		return err_set(err, EX_DATAERR, "%s: add_prefix_space: true is not supported; %s", path, remedy);
-	if ((!absent(json_get(c, "add_bos_token")) && json_get_bool(c, "add_bos_token", &t->add_bos, path, err) < 0) ||
-	    (!absent(json_get(c, "add_eos_token")) && json_get_bool(c, "add_eos_token", &t->add_eos, path, err) < 0))
+	if (json_is(json_get(c, "add_prefix_space"), JSON_BOOL) &&
+	    json_get(c, "add_prefix_space")->b)
+		return err_set(err, EX_DATAERR, "%s: add_prefix_space: true is not supported; %s",
+		    path, remedy);
+	if ((!absent(json_get(c, "add_bos_token")) &&
+	        json_get_bool(c, "add_bos_token", &t->add_bos, path, err) < 0) ||
+	    (!absent(json_get(c, "add_eos_token")) &&
+	        json_get_bool(c, "add_eos_token", &t->add_eos, path, err) < 0))
 		return -1;
 	return read_template(t, path, json_get(c, "chat_template"), err);
 }
 
-/* eos_token_id of a config: a number or an array of numbers; all end an answer.  *first: the first of them, if it was -1. */
-static int read_stops(struct tokenizer *t, const char *path, const struct json *v, int64_t *first, struct err *err)
+/*
+ * eos_token_id of a config: a number or an array of numbers; all end an answer.  *first: the first
+ * of them, if it was -1.
+ */
+static int read_stops(
+    struct tokenizer *t, const char *path, const struct json *v, int64_t *first, struct err *err)
 {
 	const struct json *id;
 	char where[4300];
@@ -425,8 +497,10 @@ static int read_stops(struct tokenizer *t, const char *path, const struct json *
 	for (i = 0; i < n; i++) {
 		id = v->type == JSON_ARR ? &v->items[i] : v;
 		if (id->type != JSON_INT)
-			return err_set(err, EX_DATAERR, "%s: must be a whole number or an array of them, found %s", where, json_type_name(id->type));
-		if (id->i == -1)   /* how some write "none" */
+			return err_set(err, EX_DATAERR,
+			    "%s: must be a whole number or an array of them, found %s", where,
+			    json_type_name(id->type));
+		if (id->i == -1) /* how some write "none" */
 			continue;
 		if (tok_stop(t, id->i, where, err) < 0)
 			return -1;
@@ -470,8 +544,9 @@ static int read_configs(struct tokenizer *t, const char *dir, uint32_t next, str
 		err_oom(err, strlen(dir));
 		goto done;
 	}
-	if (is_file(path) && (file_read(path, TEMPLATE_BYTES_MAX, &text, err) < 0 || buf_ok(&text, err) < 0 ||
-	    set_template(t, text.p ? text.p : "", text.n, path, err) < 0))
+	if (is_file(path) &&
+	    (file_read(path, TEMPLATE_BYTES_MAX, &text, err) < 0 || buf_ok(&text, err) < 0 ||
+	        set_template(t, text.p ? text.p : "", text.n, path, err) < 0))
 		goto done;
 	rc = 0;
 done:
@@ -481,13 +556,16 @@ done:
 	return rc;
 }
 
-static int read_tokenizer(struct tokenizer *t, const struct json *j, uint32_t *next, struct err *err)
+static int read_tokenizer(
+    struct tokenizer *t, const struct json *j, uint32_t *next, struct err *err)
 {
 	const struct json *decoder = json_get(j, "decoder");
 
 	if (!json_is(j, JSON_OBJ))
-		return err_set(err, EX_DATAERR, "%s: must be an object, found %s", t->source, json_type_name(j->type));
-	if (read_model(t, json_get(j, "model"), err) < 0 || read_normalizer(t, "normalizer", json_get(j, "normalizer"), err) < 0 ||
+		return err_set(err, EX_DATAERR, "%s: must be an object, found %s", t->source,
+		    json_type_name(j->type));
+	if (read_model(t, json_get(j, "model"), err) < 0 ||
+	    read_normalizer(t, "normalizer", json_get(j, "normalizer"), err) < 0 ||
 	    read_pre_tokenizer(t, json_get(j, "pre_tokenizer"), err) < 0)
 		return -1;
 	if (!absent(decoder) && !json_str_eq(json_get(decoder, "type"), "ByteLevel"))
@@ -507,12 +585,15 @@ int tokenizer_open_hf(struct tokenizer *t, const char *dir, const char *json, st
 	if (!is_file(json)) {
 		char *spm = path_join(dir, "tokenizer.model");
 
-		err_set(err, EX_NOINPUT, "cannot find '%s'%s", json, spm && is_file(spm) ?
-			"; tokenizer.model is not read: save the model's tokenizer as tokenizer.json" : "");
+		err_set(err, EX_NOINPUT, "cannot find '%s'%s", json,
+		    spm && is_file(spm)
+		        ? "; tokenizer.model is not read: save it as tokenizer.json"
+		        : "");
 		free(spm);
 		return -1;
 	}
-	if (json_parse_file(&doc, json, TOKENIZER_BYTES_MAX, err) == 0 && read_tokenizer(t, &doc.root, &next, err) == 0)
+	if (json_parse_file(&doc, json, TOKENIZER_BYTES_MAX, err) == 0 &&
+	    read_tokenizer(t, &doc.root, &next, err) == 0)
 		rc = read_configs(t, dir, next, err);
 	json_release(&doc);
 	return rc;

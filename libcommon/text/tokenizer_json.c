@@ -26,7 +26,8 @@ static void name_null(struct json_w *w, const char *name)
 }
 
 /* The text of a token as other programs name it: an added token's content, else its spelling. */
-static void token_name(struct json_w *w, const struct tokenizer *t, uint32_t id, struct buf *scratch)
+static void token_name(
+    struct json_w *w, const struct tokenizer *t, uint32_t id, struct buf *scratch)
 {
 	buf_clear(scratch);
 	tokenizer_spelling(t, id, scratch);
@@ -184,8 +185,8 @@ static void write_post_processor(struct json_w *w, const struct tokenizer *t)
 }
 
 /*
- * Every token is in the vocabulary, added ones too: Hugging Face numbers those that are not by itself, which would not give these ids back.
- * Spellings must differ for that.
+ * Every token is in the vocabulary, added ones too: Hugging Face numbers those that are not by
+ * itself, which would not give these ids back. Spellings must differ for that.
  */
 static int write_model(struct json_w *w, const struct tokenizer *t, struct err *err)
 {
@@ -215,7 +216,9 @@ static int write_model(struct json_w *w, const struct tokenizer *t, struct err *
 		buf_clear(&s);
 		tokenizer_spelling(t, id, &s);
 		if (!t->tok[id].model && s.p && tok_lookup(t, s.p, s.n) != TOK_NONE) {
-			err_set(err, EX_DATAERR, "token %lu ('%s') and another are spelled the same in tokenizer.json", (unsigned long)id, s.p);
+			err_set(err, EX_DATAERR,
+			    "token %lu ('%s') and another are spelled the same in tokenizer.json",
+			    (unsigned long)id, s.p);
 			buf_release(&s);
 			return -1;
 		}

@@ -1,24 +1,30 @@
 #ifndef TUNE_UNICODE_TABLES_H
 #define TUNE_UNICODE_TABLES_H
-/* unicode_tables: what the splitters and NFC know of characters, as Hugging Face tokenizers has it; unicode_gen.py says from where. */
+/*
+ * unicode_tables: what the splitters and NFC know of characters, as Hugging Face tokenizers has it;
+ * unicode_gen.py says from where.
+ */
 #include <stddef.h>
 #include <stdint.h>
 
-enum uni_class { UNI_OTHER, UNI_LETTER, UNI_NUMBER, UNI_SPACE };   /* none of these, \p{L}, \p{N}, \s */
-struct uni_decomp { uint32_t c; uint16_t at, n; };                 /* full canonical decomposition: uni_decomp_pool[at .. at + n) */
-struct uni_pair { uint32_t a, b, c; };                             /* a b composes to c */
+enum uni_class { UNI_OTHER, UNI_LETTER, UNI_NUMBER, UNI_SPACE };   /* none, \p{L}, \p{N}, \s */
+/* Full canonical decomposition: uni_decomp_pool[at .. at + n). */
+struct uni_decomp { uint32_t c; uint16_t at, n; };
+struct uni_pair { uint32_t a, b, c; };                        /* a b composes to c */
 
-extern const uint8_t uni_class_index[4352], uni_class_block[];     /* 256 code points a block, 2 bits each */
-extern const uint8_t uni_nfc_index[8704], uni_nfc_block[];         /* 128 code points a block, a byte each */
-extern const struct uni_decomp uni_decomps[];                      /* by c */
+extern const uint8_t uni_class_index[4352], uni_class_block[];   /* blocks of 256, 2 bits each */
+extern const uint8_t uni_nfc_index[8704], uni_nfc_block[];       /* blocks of 128, a byte each */
+extern const struct uni_decomp uni_decomps[];                 /* by c */
 extern const size_t uni_ndecomps;
 extern const uint32_t uni_decomp_pool[];
-extern const struct uni_pair uni_pairs[];                          /* by a, then b */
+extern const struct uni_pair uni_pairs[];                     /* by a, then b */
 extern const size_t uni_npairs;
 
 static inline enum uni_class uni_class(uint32_t c)
 {
-	return uni_class_block[(size_t)uni_class_index[c >> 8] * 64 + (c >> 2 & 63)] >> (c & 3) * 2 & 3;
+	size_t at = (size_t)uni_class_index[c >> 8] * 64 + (c >> 2 & 63);
+
+	return uni_class_block[at] >> (c & 3) * 2 & 3;
 }
 
 /* 0: c is in NFC whatever stands around it.  Else its combining class; 255 if that is 0. */

@@ -1,6 +1,7 @@
 /*
- * Any bytes as tokenizer.json, and what follows the last line feed as text to encode: an error, or ids whose spans lie in the text and that
- * decode.  A tokenizer that was read is written, and what was written reads back as the same one.
+ * Any bytes as tokenizer.json, and what follows the last line feed as text to encode: an error, or
+ * ids whose spans lie in the text and that decode.  A tokenizer that was read is written, and what
+ * was written reads back as the same one.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -50,7 +51,8 @@ static void encode_some(const struct tokenizer *t, const char *text, size_t n)
 		if (encode(e, text, n, pass, &o, &err) < 0)
 			break;
 		for (i = 0; i < o.n; i++)
-			if (o.ids[i] >= tokenizer_vocab(t) || o.spans[i].begin > o.spans[i].end || o.spans[i].end > n)
+			if (o.ids[i] >= tokenizer_vocab(t) || o.spans[i].begin > o.spans[i].end ||
+			    o.spans[i].end > n)
 				abort();
 		if (decode(t, o.ids, o.n, false, &back, &err) < 0)
 			abort();
@@ -75,7 +77,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	if (nl)
 		encode_some(t, (const char *)nl + 1, n - json - 1);
 	if (tokenizer_write_hf(t, dir, &err) == 0) {
-		if (tokenizer_open(&again, dir, &err) < 0 || strcmp(tokenizer_sha256(t), tokenizer_sha256(again))) {
+		if (tokenizer_open(&again, dir, &err) < 0 ||
+		    strcmp(tokenizer_sha256(t), tokenizer_sha256(again))) {
 			fprintf(stderr, "%s\n", err.msg);
 			abort();
 		}

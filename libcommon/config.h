@@ -85,6 +85,9 @@ void cfg_to_json(const struct config *c, const char *const *leave_out, struct bu
 /* SHA-256 of cfg_to_json(c, leave_out). */
 int cfg_hash(const struct config *c, const char *const *leave_out, char hex[SHA256_HEX], struct err *err);
 
+/* "512M", "2G", "0": bytes, in powers of 1024; for options that are no config key. */
+bool cfg_parse_size(const char *s, int64_t *bytes);
+
 /* Nearest of names (Damerau-Levenshtein, at most a third of the length away), or NULL; for "did you mean". */
 const char *nearest_name(const char *name, const char *const *names, size_t n);
 #endif

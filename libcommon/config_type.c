@@ -62,7 +62,7 @@ static bool parse_int(const char *s, int64_t *out)
 }
 
 /* 512M, 2G, 1.5GiB: powers of 1024. */
-static bool parse_size(const char *s, int64_t *out)
+bool cfg_parse_size(const char *s, int64_t *out)
 {
 	static const char units[] = "KMGT";
 	char num[32];
@@ -210,7 +210,7 @@ static int type_number(const struct typing *t, const struct cfg_node *at, struct
 {
 	if (t->row->type == CFG_INT && !parse_int(at->text, &v->i))
 		return wrong(t, at, "a whole number");
-	if (t->row->type == CFG_SIZE && !parse_size(at->text, &v->i))
+	if (t->row->type == CFG_SIZE && !cfg_parse_size(at->text, &v->i))
 		return wrong(t, at, "a size such as 512M or 2G (powers of 1024)");
 	if (t->row->type == CFG_INT || t->row->type == CFG_SIZE)
 		v->num = (double)v->i;

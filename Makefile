@@ -124,7 +124,7 @@ $(B)/flags: FORCE
 # ---- tests ----
 # Each part says what it ran; the last line adds them up: 'N passed, N failed'.
 check: all $(UNITS:%=$(B)/unit/%)
-	@B=$(B) J=$(J) MODEL='$(MODEL)' sh tests/run.sh $(UNITS:%=$(B)/unit/%) $(BATS) $(if $(MODEL),tests/real/real.bats)
+	@B=$(B) J=$(J) MODEL='$(MODEL)' sh tests/run.sh $(UNITS:%=$(B)/unit/%) $(BATS) $(if $(MODEL),$(wildcard tests/real/*.bats))
 check-unit: $(UNITS:%=$(B)/unit/%)
 	@B=$(B) J=$(J) sh tests/run.sh $^
 check-cli: all
@@ -132,7 +132,7 @@ check-cli: all
 check-asan:
 	$(MAKE) SAN=address,undefined check
 check-real: all
-	@B=$(B) MODEL='$(MODEL)' J=1 sh tests/run.sh tests/real/real.bats
+	@B=$(B) MODEL='$(MODEL)' J=1 sh tests/run.sh $(wildcard tests/real/*.bats)
 
 # ---- fuzzing: clang, libFuzzer; seeds in tests/fuzz/seeds/NAME ----
 SECONDS ?= 600

@@ -356,7 +356,7 @@ changed() { jq -r 'select(.equal | not) | .tensor'; }
 	run -65 --separate-stderr tune-ckpt merge -m llama -a "$F/lora" -o m4
 	[[ "$stderr" = *"was trained on another base model"* ]]
 	run -65 tune-ckpt merge -a llama -o m4
-	[[ "$output" = *"'llama' is no adapter"* ]]
+	[ "$output" = "tune-ckpt: 'llama' is no PEFT folder: it has no adapter_config.json" ]
 }
 
 # ---- adapters to GGUF ----
@@ -370,6 +370,9 @@ changed() { jq -r 'select(.equal | not) | .tensor'; }
 	tune-ckpt -q convert -o r.gguf rslora
 	j r.gguf | jq -e '(.alpha - 6 * (3 | sqrt) | fabs) < 1e-5'
 	tune-ckpt verify a.gguf r.gguf
+	run -65 tune-ckpt merge -m llama -a a.gguf -o m
+	run -65 --separate-stderr tune-ckpt convert --to hf -o m a.gguf
+	[ "$stderr" = "tune-ckpt: 'a.gguf' is an adapter as GGUF, which is written but not read here; give the PEFT folder" ]
 }
 
 @test "an adapter's conversion needs its base's config only; to hf is refused with the remedy" {

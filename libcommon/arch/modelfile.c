@@ -118,6 +118,8 @@ static int open_dir(struct modelfile *m, bool weights, struct err *err)
 /* m->path is no PEFT folder any more: open what it names. */
 static int open_files(struct modelfile *m, const char *path, bool weights, struct err *err)
 {
+	struct gguf_str type;
+
 	if (is_dir(path)) {
 		if (!(m->dir = mem_strdup(path, err)))
 			return -1;
@@ -133,6 +135,8 @@ static int open_files(struct modelfile *m, const char *path, bool weights, struc
 		return err_set(err, EX_NOINPUT, "'%s' is a file of a model; give its folder", path);
 	if (!(m->gguf_path = mem_strdup(path, err)) || gguf_open(&m->gguf, path, err) < 0)
 		return -1;
+	if (gguf_get_str(m->gguf, "general.type", &type, err) > 0 && type.n == 7 && !memcmp(type.s, "adapter", 7))
+		return err_set(err, EX_DATAERR, "'%s' is an adapter as GGUF, which is written but not read here; give the PEFT folder", path);
 	return arch_from_gguf(&m->arch, m->gguf, path, err);
 }
 

@@ -66,7 +66,7 @@ static int follow_line(struct json_doc *doc, const char *line, size_t n, uint64_
 	return put_event(&doc->root, path->s, &v, gone, err);
 }
 
-int verify_each(const struct tool *t, struct err *err)
+int verify_each(struct err *err)
 {
 	struct json_doc doc = {0};
 	char *line = NULL;
@@ -75,7 +75,6 @@ int verify_each(const struct tool *t, struct err *err)
 	ssize_t n;
 	int bad = 0, rc = -1;
 
-	(void)t;
 	while ((n = getline(&line, &cap, stdin)) > 0) {
 		if (n > LINE_MAX_) {
 			err_set(err, EX_DATAERR, "-:%llu: the line is longer than %d bytes", (unsigned long long)number + 1, LINE_MAX_);

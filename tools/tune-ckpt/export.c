@@ -83,12 +83,11 @@ static int check_base(const struct modelfile *m, struct err *err)
 	return 0;
 }
 
-/* An adapter's conversion needs its base's config, not the weights. */
-static bool is_adapter(const char *path)
+/* A PEFT folder, or a checkpoint or run that is one: 1, something else: 0. */
+static int is_adapter(const char *path, struct err *err)
 {
-	struct err ignored = {0};
-	char *at = resolve_checkpoint(path, &ignored);
-	bool yes = at && dir_has(at, "adapter_config.json");
+	char *at = resolve_checkpoint(path, err);
+	int yes = at ? dir_has(at, "adapter_config.json") : -1;
 
 	free(at);
 	return yes;
@@ -98,10 +97,12 @@ int verb_convert(const struct tool *t, const struct args *a, struct err *err)
 {
 	struct job j = { .tool = t, .args = a };
 	bool gguf;
-	int rc = -1;
+	int rc = -1, adapter;
 
-	if (wants_gguf(a, &gguf, err) < 0 || wanted_dtype(a, gguf, &j.dtype, err) < 0
-		|| modelfile_open(&j.m, t->argv[0], a->base, !is_adapter(t->argv[0]), err) < 0)
+	if (wants_gguf(a, &gguf, err) < 0 || wanted_dtype(a, gguf, &j.dtype, err) < 0 || (adapter = is_adapter(t->argv[0], err)) < 0)
+		return -1;
+	/* An adapter's conversion needs its base's config, not the weights. */
+	if (modelfile_open(&j.m, t->argv[0], a->base, !adapter, err) < 0)
 		return -1;
 	if (j.m.adapter_dir && !gguf)
 		err_set(err, EX_DATAERR, "'%s' is an adapter: convert makes it a GGUF adapter (--to gguf); merge makes a model of it", t->argv[0]);
@@ -118,13 +119,15 @@ int verb_merge(const struct tool *t, const struct args *a, struct err *err)
 	struct job j = { .tool = t, .args = a };
 	struct adapter ad;
 	bool gguf;
-	int rc = -1;
+	int rc = -1, adapter;
 
-	if (wants_gguf(a, &gguf, err) < 0 || wanted_dtype(a, gguf, &j.dtype, err) < 0 || modelfile_open(&j.m, a->adapter, a->base, true, err) < 0)
+	if (wants_gguf(a, &gguf, err) < 0 || wanted_dtype(a, gguf, &j.dtype, err) < 0 || (adapter = is_adapter(a->adapter, err)) < 0)
 		return -1;
-	if (!j.m.adapter_dir)
-		err_set(err, EX_DATAERR, "'%s' is no adapter: it has no adapter_config.json", a->adapter);
-	else if (check_base(&j.m, err) == 0 && adapter_open(&ad, j.m.adapter_dir, &j.m, err) == 0) {
+	if (!adapter && file_exists(a->adapter))
+		return err_set(err, EX_DATAERR, "'%s' is no PEFT folder: it has no adapter_config.json", a->adapter);
+	if (modelfile_open(&j.m, a->adapter, a->base, true, err) < 0)
+		return -1;
+	if (check_base(&j.m, err) == 0 && adapter_open(&ad, j.m.adapter_dir, &j.m, err) == 0) {
 		j.ad = &ad;
 		rc = write_model(&j, gguf, err);
 		adapter_close(&ad);

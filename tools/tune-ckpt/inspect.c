@@ -212,11 +212,10 @@ static void tell_origin(struct report *r, const char *dir)
 
 /* ---- the kinds ---- */
 
-static int tell_identity(struct report *r, const struct tool *t, const struct args *a, const struct modelfile *m, struct err *err)
+static int tell_identity(struct report *r, const struct args *a, const struct modelfile *m, struct err *err)
 {
 	char hex[SHA256_HEX];
 
-	(void)t;
 	if (!a->hash)
 		return 0;
 	if (modelfile_identity(m, hex, err) < 0)
@@ -260,7 +259,7 @@ static int tell_model(struct report *r, const struct tool *t, const struct args 
 	tell_arch(r, &m.arch);
 	tell_counts(r, &l);
 	tell_tokenizer(r, m.gguf_path ? m.gguf_path : m.dir);
-	rc = tell_identity(r, t, a, &m, err);
+	rc = tell_identity(r, a, &m, err);
 	if (m.dir)
 		tell_origin(r, m.dir);
 	if (t->verbose)

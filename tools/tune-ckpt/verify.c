@@ -273,7 +273,7 @@ int verb_verify(const struct tool *t, const struct args *a, struct err *err)
 	if (a->each && (t->argc || strcmp(a->each, "-")))
 		return err_set(err, EX_USAGE, t->argc ? "verify takes paths or --each -, not both" : "--each takes '-', standard input, only");
 	if (a->each)
-		return verify_each(t, err);
+		return verify_each(err);
 	if (!t->argc)
 		return err_set(err, EX_USAGE, "verify takes at least one path, or --each -");
 	for (int i = 0; i < t->argc; i++) {

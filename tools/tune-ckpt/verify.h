@@ -10,5 +10,5 @@ struct verdict {
 /* Check everything that can be checked about path.  0, or -1 where it could not be checked at all (out of memory). */
 int verify_path(const char *path, struct verdict *v, struct err *err);
 /* verify --each -: follow a run by its metrics. */
-int verify_each(const struct tool *t, struct err *err);
+int verify_each(struct err *err);
 #endif

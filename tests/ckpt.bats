@@ -463,7 +463,7 @@ changed() { jq -r 'select(.equal | not) | .tensor'; }
 	python3 "$T" edit b/model.safetensors f32 model.norm.weight 3 0.5
 	run -1 tune-ckpt diff llama b
 	[[ "${lines[0]}" = "model.norm.weight: 1 of 32 differ, max abs "*"0.5), max rel "* ]]
-	[ "${lines[1]}" = "1 tensors differ" ] && [ "${#lines[@]}" = 2 ]
+	[ "${lines[1]}" = "1 tensor differs" ] && [ "${#lines[@]}" = 2 ]
 	tune-ckpt -q convert --dtype fp32 -o q32 qwen2
 	run -1 tune-ckpt diff qwen2 q32
 	[ "${lines[0]}" = "model.embed_tokens.weight: dtype bf16 and fp32, equal values" ]

@@ -253,7 +253,7 @@ int verb_diff(const struct tool *t, const struct args *args, struct err *err)
 	(void)args;
 	if (open_side(&a, t->argv[0], err) == 0 && open_side(&b, t->argv[1], err) == 0 && walk(t, &a, &b, &differ, err) == 0) {
 		if (!t->json && differ)
-			printf("%zu tensors differ\n", differ);
+			printf("%zu %s\n", differ, differ == 1 ? "tensor differs" : "tensors differ");
 		else if (!t->json)
 			printf("equal: %zu tensors\n", a.n);
 		rc = differ ? EX_CHECK_FAILED : 0;

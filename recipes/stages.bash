@@ -21,7 +21,7 @@ data() { # DATA: shards of data.train, or TUNE_DATA, a prepared folder; VAL: sha
 	fi
 	args+=("data.val=$VAL")
 }
-train() { run ${TUNE_LAUNCH:-} $TRAIN "${args[@]}" --resume "$DATA" "$@"; }   # exit 75: run the recipe again, it goes on
+train() { run ${TUNE_LAUNCH:-} $TRAIN "${args[@]}" --resume "$DATA" >/dev/null; }   # metrics: RUN/metrics.jsonl; exit 75: run again
 export_run() { # what save.export names, from the last checkpoint
 	local what model=$RUN/latest
 	mkdir -p "$RUN/export"

@@ -72,7 +72,10 @@ t() {
 @test "MUST-10 C1: kill -9 at random moments: latest always opens, and the resumed run ends with the same bits" {
 	t straight train.steps=40
 	for i in 1 2 3 4 5 6 7 8; do
-		( t cut train.steps=40 save.every=1 --resume & p=$!; sleep "0.0$((RANDOM % 9 + 1))"; pkill -9 -P $p; kill -9 $p; wait $p ) 2>/dev/null || true
+		tune-train -q -m "$BASE" -o cut train.batch=4 optim.lr=1e-3 train.steps=40 save.every=1 --resume "$F/data" >/dev/null 2>&1 3>&- &
+		sleep "0.$((RANDOM % 30 + 10))"
+		kill -9 $! || true
+		wait $! || true
 		if [ -e cut/latest ]; then tune-ckpt verify "$(readlink -f cut/latest)"; fi
 	done
 	t cut train.steps=40 save.every=1 --resume
@@ -127,19 +130,36 @@ t() {
 }
 
 @test "MUST-4 O4: a step that is not finite changes nothing; three in a row end the run with 1, the last checkpoint untouched" {
-	run -1 --separate-stderr tune-train -m "$BASE" -o run train.batch=4 optim.lr=1e30 optim.grad_clip=0 schedule.name=constant train.steps=10 save.every=1 "$F/data"
+	cp -rL "$BASE" poisoned
+	size=$(stat -c %s poisoned/model.safetensors)
+	printf '\0\0\300\177' | dd of=poisoned/model.safetensors bs=1 seek=$((size - 4)) conv=notrunc status=none   # the last weight is NaN
+	run -75 tune-train -q -m poisoned -o run train.batch=4 train.steps=10 --stop-after 0 "$F/data"
+	before=$(weights run/latest)
+	run -1 --separate-stderr tune-train -m poisoned -o run train.batch=4 train.steps=10 save.every=1 --resume "$F/data"
 	[[ "$stderr" == *"not finite in 3 steps in a row"* ]]
 	[ "$(event skip run/metrics.jsonl | wc -l)" = 3 ]
 	event skip run/metrics.jsonl | jq -e '.rows | length > 0' >/dev/null
-	tune-ckpt verify run/latest
+	[ "$(weights run/latest)" = "$before" ]
+	run ! grep -q 'loss 0.0000' <<<"$stderr"
+}
+
+@test "two processes can't train in one run" {
+	tune-train -q -m "$BASE" -o run train.batch=4 train.steps=2000 "$F/data" >/dev/null 2>&1 3>&- &
+	p=$!
+	for i in $(seq 50); do [ -e run/metrics.jsonl ] && break; sleep 0.1; done
+	run -73 --separate-stderr t run train.steps=2000 --resume
+	kill -9 $p; wait $p || true
+	[[ "$stderr" == *"another tune-train is at work"* ]]
 }
 
 @test "X8: SIGTERM lets the step finish, saves and exits 75; --resume then ends with the same bits" {
 	t straight train.steps=300
-	( t run train.steps=300; echo $? >code ) & sleep 0.3
-	pkill -TERM -f -- "-o run train.batch" || true
-	wait
-	[ "$(cat code)" = 75 ]
+	tune-train -q -m "$BASE" -o run train.batch=4 optim.lr=1e-3 train.steps=300 "$F/data" >/dev/null 3>&- &
+	p=$! code=0
+	for i in $(seq 100); do [ -e run/metrics.jsonl ] && grep -q '"step":3,' run/metrics.jsonl && break; sleep 0.05; done
+	kill -TERM $p
+	wait $p || code=$?
+	[ "$code" = 75 ]
 	tune-ckpt verify run/latest
 	t run train.steps=300 --resume
 	[ "$(weights run/latest)" = "$(weights straight/latest)" ]

@@ -2,7 +2,7 @@
 #include "libcommon/tool.h"
 #include "train.h"
 
-static struct run run = { .o = { .stop_after = UINT64_MAX } };
+static struct run run = { .o = { .stop_after = UINT64_MAX }, .lock = -1 };
 static const struct opt opts[] = {
 	{ 'm', "model", "MODEL", OPT_KEY, .help = "model to start from (model.path)", .key = "model.path" },
 	{ 'a', "adapter", "DIR", OPT_KEY, .help = "PEFT adapter to start from (model.adapter)", .key = "model.adapter" },

@@ -48,6 +48,11 @@ int save(struct run *r, bool best, struct err *err)
 		.peft = r->peft.rank ? &r->peft : NULL, .dtype = saved_dtype(r), .keep = (int)cfg_int(r->cfg, "save.keep"), .best = best };
 	int rc;
 
+	/* A full run that goes on took its tokenizer from a checkpoint, which may have been rotated away since: the newest has the same. */
+	if (tok_dir && !is_dir(tok_dir)) {
+		free(tok_dir);
+		o.tokenizer_dir = tok_dir = path_join(r->dir, "latest");
+	}
 	r->s.config = r->config_json;
 	rc = checkpoint_save(r->model, &r->s, &o, &path, err);
 	r->s.config = NULL;

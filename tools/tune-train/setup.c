@@ -1,6 +1,9 @@
 /* From config and files to a model that is ready to train. */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include "libcommon/file.h"
 #include "libcommon/outfile.h"
@@ -172,6 +175,17 @@ static int fill_model(struct run *r, const char *step_dir, struct err *err)
 	return adapter ? model_load_adapter(r->model, adapter, err) : model_init_adapter(r->model, init.seed, err);
 }
 
+/* Two processes must not write into one run; the lock goes with the process, however it ends. */
+static int lock_run(struct run *r, struct err *err)
+{
+	r->lock = open(r->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (r->lock < 0)
+		return err_errno(err, EX_CANTCREAT, "cannot open folder '%s'", r->dir);
+	if (flock(r->lock, LOCK_EX | LOCK_NB) < 0)
+		return err_set(err, EX_CANTCREAT, "another tune-train is at work in '%s'", r->dir);
+	return 0;
+}
+
 /* The RUN folder: config.yaml as it was resolved, metrics, and no leftovers of an interrupted save. */
 static int open_run_dir(struct run *r, bool resumed, struct err *err)
 {
@@ -182,7 +196,7 @@ static int open_run_dir(struct run *r, bool resumed, struct err *err)
 
 	if (!path)
 		return err_oom(err, 256);
-	if (make_dirs(r->dir, err) < 0 || checkpoint_clean(r->dir, err) < 0)
+	if (make_dirs(r->dir, err) < 0 || lock_run(r, err) < 0 || checkpoint_clean(r->dir, err) < 0)
 		goto done;
 	cfg_print(r->cfg, &text);
 	if (buf_ok(&text, err) < 0)
@@ -281,6 +295,8 @@ void run_close(struct run *r)
 	modelfile_close(&r->base);
 	peft_release(&r->peft);
 	metrics_close(&r->metrics);
+	if (r->lock >= 0)
+		close(r->lock);
 	ckpt_state_release(&r->s);
 	free(r->config_json);
 }

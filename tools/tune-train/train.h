@@ -9,8 +9,6 @@
 #include "libcommon/tool.h"
 #include "loss/loss.h"
 
-enum { NO_STEP = -1 };
-
 struct run_opts {              /* what only the command line says */
 	bool resume, extend, dry_run;
 	uint64_t rows_step;        /* --rows STEP; 0 = not given (steps count from 1) */
@@ -34,6 +32,7 @@ struct run {
 	const struct config *cfg;
 	struct run_opts o;
 	const char *dir;           /* RUN */
+	int lock;                  /* of RUN; -1 = none */
 	char *config_json;         /* settings that must not change on a resume */
 	/* what is trained */
 	struct modelfile base;

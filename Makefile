@@ -110,6 +110,10 @@ $(B)/unit/%: $(B)/obj/tests/unit/%.c.o $(B)/libtunecore.a $(B)/libcommon.a
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) $^ $(PKG_LIBS) -lm -o $@
+$(B)/real/%: $(B)/obj/tests/real/%.c.o $(B)/libtunecore.a $(B)/libcommon.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) $^ $(PKG_LIBS) -lm -o $@
 $(B)/bench/%: $(B)/obj/tests/bench/%.c.o $(B)/libtunecore.a $(B)/libcommon.a
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
@@ -123,7 +127,7 @@ $(B)/flags: FORCE
 
 # ---- tests ----
 # Each part says what it ran; the last line adds them up: 'N passed, N failed'.
-check: all $(UNITS:%=$(B)/unit/%)
+check: all $(UNITS:%=$(B)/unit/%) $(if $(MODEL),$(B)/real/logits)
 	@B=$(B) J=$(J) MODEL='$(MODEL)' sh tests/run.sh $(UNITS:%=$(B)/unit/%) $(BATS) $(if $(MODEL),$(wildcard tests/real/*.bats))
 check-unit: $(UNITS:%=$(B)/unit/%)
 	@B=$(B) J=$(J) sh tests/run.sh $^
@@ -131,7 +135,7 @@ check-cli: all
 	@B=$(B) J=$(J) sh tests/run.sh $(BATS)
 check-asan:
 	$(MAKE) SAN=address,undefined check
-check-real: all
+check-real: all $(B)/real/logits
 	@B=$(B) MODEL='$(MODEL)' J=1 sh tests/run.sh $(wildcard tests/real/*.bats)
 
 # ---- fuzzing: clang, libFuzzer; seeds in tests/fuzz/seeds/NAME ----

@@ -175,7 +175,8 @@ install: all
 	$(INSTALL) -m 644 $(MAN1) $(DESTDIR)$(mandir)/man1
 	$(INSTALL) -m 644 $(MAN5) $(DESTDIR)$(mandir)/man5
 	$(INSTALL) -m 755 $(wildcard recipes/*.sh) $(DESTDIR)$(datadir)/recipes
-	$(INSTALL) -m 644 $(wildcard recipes/*.bash) $(DESTDIR)$(datadir)/recipes
+	$(INSTALL) -m 644 $(wildcard recipes/*.bash recipes/*.txt) $(DESTDIR)$(datadir)/recipes
+	$(INSTALL) -m 755 $(wildcard configs/models/*.sh) $(DESTDIR)$(datadir)/configs/models
 	$(INSTALL) -m 644 $(wildcard configs/*.yaml) $(DESTDIR)$(datadir)/configs
 	$(INSTALL) -m 755 configs/models/make_demo.sh $(DESTDIR)$(datadir)/configs/models
 	for d in configs/models/*/; do $(INSTALL) -d $(DESTDIR)$(datadir)/$$d && $(INSTALL) -m 644 $$d* $(DESTDIR)$(datadir)/$$d || exit 1; done

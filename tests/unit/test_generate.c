@@ -1,4 +1,5 @@
-/* Generation: the KV cache against whole passes, batches against single prompts, sampling against its distribution. */
+/* Generation: the KV cache against whole passes, batches against single prompts, sampling against
+ * its distribution. */
 #include "core/generate.h"
 #include "tap.h"
 #include "tiny.h"
@@ -51,7 +52,8 @@ static void test_cache(const char *what, struct arch a, long micro)
 	ref = tiny_logits(&w, &k, 0);
 	feed(&t, 1, k.ids, 50, x);
 	once = max_diff(x, ref + 49 * V, V);
-	ok(once <= 1e-5 && kv_len(t.m, 1) == 50, "%s: 50 tokens at once into the cache: %.2g <= 1e-5", what, once);
+	ok(once <= 1e-5 && kv_len(t.m, 1) == 50,
+		"%s: 50 tokens at once into the cache: %.2g <= 1e-5", what, once);
 	kv_reset(t.m, 1);
 	for (i = 0; i < 50; i += 10) {
 		feed(&t, 1, k.ids + i, 10, x);
@@ -61,7 +63,8 @@ static void test_cache(const char *what, struct arch a, long micro)
 		feed(&t, 2, k.ids + i, 1, x);
 		single = fmax(single, max_diff(x, ref + i * V, V));
 	}
-	ok(pieces <= 1e-5 && single <= 1e-5, "%s: by tens %.2g and one by one %.2g", what, pieces, single);
+	ok(pieces <= 1e-5 && single <= 1e-5, "%s: by tens %.2g and one by one %.2g", what, pieces,
+		single);
 	free(ref);
 	tiny_close(&t);
 	tiny_close(&w);
@@ -93,8 +96,10 @@ static void test_mixed(long micro)
 	feed(&t, 0, k.ids, 20, mixed);
 	if (kv_feed(t.m, 3, slots, lens, k.ids + 20, mixed, &e) < 0)
 		tiny_die(&e, "kv_feed");
-	ok(max_diff(alone, mixed, 3 * V) <= 1e-5 && kv_len(t.m, 0) == 21 && kv_len(t.m, 1) == 23 && kv_len(t.m, 2) == 11,
-		"E2: three sequences in one feed, %ld tokens a pass, as alone: %.2g", micro, max_diff(alone, mixed, 3 * V));
+	ok(max_diff(alone, mixed, 3 * V) <= 1e-5 && kv_len(t.m, 0) == 21 && kv_len(t.m, 1) == 23 &&
+			kv_len(t.m, 2) == 11,
+		"E2: three sequences in one feed, %ld tokens a pass, as alone: %.2g", micro,
+		max_diff(alone, mixed, 3 * V));
 	tiny_close(&t);
 }
 
@@ -106,8 +111,9 @@ static void free_results(struct gen_result *r, size_t n)
 		free(r[i].ids);
 }
 
-static void run(const struct tiny *t, const struct gen_prompt *p, size_t n, const struct sampling *s, const uint32_t *stop, size_t nstop,
-	gen_token_fn *fn, void *ctx, struct gen_result *r)
+static void run(const struct tiny *t, const struct gen_prompt *p, size_t n,
+	const struct sampling *s, const uint32_t *stop, size_t nstop, gen_token_fn *fn, void *ctx,
+	struct gen_result *r)
 {
 	struct err e = {0};
 
@@ -120,7 +126,8 @@ static bool same_results(const struct gen_result *a, const struct gen_result *b,
 	size_t i;
 
 	for (i = 0; i < n; i++)
-		if (a[i].n != b[i].n || a[i].stopped != b[i].stopped || memcmp(a[i].ids, b[i].ids, a[i].n * 4))
+		if (a[i].n != b[i].n || a[i].stopped != b[i].stopped ||
+			memcmp(a[i].ids, b[i].ids, a[i].n * 4))
 			return false;
 	return true;
 }
@@ -149,7 +156,9 @@ static void test_batching(const struct sampling *s, const char *what)
 	free_results(b, 9);
 	if (s->temperature == 0) {
 		run(&t, shuffled, 9, s, stop, 2, NULL, NULL, b);
-		for (i = 0; i < 9 && a[i].n == b[8 - i].n && !memcmp(a[i].ids, b[8 - i].ids, a[i].n * 4); i++)
+		for (i = 0; i < 9 && a[i].n == b[8 - i].n &&
+			    !memcmp(a[i].ids, b[8 - i].ids, a[i].n * 4);
+			i++)
 			;
 		ok(i == 9, "E2: %s: in another order", what);
 		free_results(b, 9);
@@ -190,7 +199,8 @@ static void test_ends(void)
 	p[2] = (struct gen_prompt){ k.ids + 40, 31 };
 	run(&t, p, 3, &s, NULL, 0, NULL, NULL, r);
 	ok(r[0].n == 8 && !r[0].stopped, "an answer ends after max_new_tokens");
-	ok(r[1].n == 3 && r[2].n == 2 && !r[1].stopped, "an answer ends where the cache does: prompts of 30 and 31 of 32 get 3 and 2 tokens");
+	ok(r[1].n == 3 && r[2].n == 2 && !r[1].stopped,
+		"an answer ends where the cache does: prompts of 30 and 31 of 32 get 3 and 2 tokens");
 	tiny_batch_init(&k);
 	tiny_add(&k, 10, 0, 1, 0);
 	x = tiny_logits(&t, &k, 0);
@@ -209,9 +219,13 @@ static void test_ends(void)
 	free_results(r, 3);
 	p[1].n = 32;
 	ok(generate(t.m, p, 2, &s, NULL, 0, NULL, NULL, r, &e) < 0 && e.code == EX_DATAERR &&
-		!strcmp(e.msg, "prompt 1 has 32 tokens; with room for an answer at most 31 are possible"), "%s", e.msg);
+			!strcmp(e.msg,
+				"prompt 1 has 32 tokens; with room for an answer at most 31 are possible"),
+		"%s", e.msg);
 	p[1].n = 0;
-	ok(generate(t.m, p, 2, &s, NULL, 0, NULL, NULL, r, &e) < 0 && !strcmp(e.msg, "prompt 1 is empty"), "%s", e.msg);
+	ok(generate(t.m, p, 2, &s, NULL, 0, NULL, NULL, r, &e) < 0 &&
+			!strcmp(e.msg, "prompt 1 is empty"),
+		"%s", e.msg);
 	tiny_close(&t);
 }
 
@@ -230,8 +244,10 @@ static void test_distribution(const char *what, struct sampling s, const double 
 			worst = 1;
 	}
 	for (i = 0; i < n; i++)
-		worst = fmax(worst, fabs(count[i] / draws - p[i]) / (sqrt(p[i] * (1 - p[i]) / draws) + 1e-9));
-	ok(worst < 4.5, "sampling, %s: %.1f standard deviations at worst of %d draws", what, worst, draws);
+		worst = fmax(worst,
+			fabs(count[i] / draws - p[i]) / (sqrt(p[i] * (1 - p[i]) / draws) + 1e-9));
+	ok(worst < 4.5, "sampling, %s: %.1f standard deviations at worst of %d draws", what, worst,
+		draws);
 }
 
 static void test_sampling(void)
@@ -246,17 +262,27 @@ static void test_sampling(void)
 		sum += exp(logits[i] / 0.7);
 	for (i = 0; i < 8; i++)
 		p[i] = exp(logits[i] / 0.7) / sum;
-	test_distribution("temperature 0.7", (struct sampling){ .temperature = 0.7, .top_p = 1, .seed = 1 }, p, 8);
+	test_distribution("temperature 0.7",
+		(struct sampling){ .temperature = 0.7, .top_p = 1, .seed = 1 }, p, 8);
 	z = p[1] + p[3] + p[7];
 	q[1] = p[1] / z, q[3] = p[3] / z, q[7] = p[7] / z;
-	test_distribution("top-k 3", (struct sampling){ .temperature = 0.7, .top_k = 3, .top_p = 1, .seed = 2 }, q, 8);
+	test_distribution("top-k 3",
+		(struct sampling){ .temperature = 0.7, .top_k = 3, .top_p = 1, .seed = 2 }, q, 8);
 	/* 1 and 3 hold 0.66 of the mass: 0.7 needs the third. */
-	test_distribution("top-p 0.7", (struct sampling){ .temperature = 0.7, .top_p = 0.7, .seed = 3 }, q, 8);
+	test_distribution("top-p 0.7",
+		(struct sampling){ .temperature = 0.7, .top_p = 0.7, .seed = 3 }, q, 8);
 	q[7] = 0, q[1] = q[3] = 0.5;
-	test_distribution("top-p 0.5 of top-k 3", (struct sampling){ .temperature = 0.7, .top_k = 3, .top_p = 0.5, .seed = 4 }, q, 8);
-	ok(sample_token(ties, 4, &(struct sampling){ .temperature = 0, .top_p = 1 }, 0, 0, scratch) == 1, "greedy takes the first of equals");
-	ok(sample_token(ties, 4, &(struct sampling){ .temperature = 1, .top_k = 1, .top_p = 1 }, 0, 0, scratch) == 1, "top-k 1 is greedy");
-	ok(sample_token(ties, 4, &(struct sampling){ .temperature = 1, .top_p = 0 }, 0, 0, scratch) == 1, "top-p 0 is greedy");
+	test_distribution("top-p 0.5 of top-k 3",
+		(struct sampling){ .temperature = 0.7, .top_k = 3, .top_p = 0.5, .seed = 4 }, q, 8);
+	ok(sample_token(
+		   ties, 4, &(struct sampling){ .temperature = 0, .top_p = 1 }, 0, 0, scratch) == 1,
+		"greedy takes the first of equals");
+	ok(sample_token(ties, 4, &(struct sampling){ .temperature = 1, .top_k = 1, .top_p = 1 }, 0,
+		   0, scratch) == 1,
+		"top-k 1 is greedy");
+	ok(sample_token(
+		   ties, 4, &(struct sampling){ .temperature = 1, .top_p = 0 }, 0, 0, scratch) == 1,
+		"top-p 0 is greedy");
 }
 
 /* Sample answers in the middle of training leave it as it was, and use the adapter. */
@@ -285,7 +311,8 @@ static void test_while_training(void)
 	tiny_pass(&u, &k, 29, &lu);
 	x = tiny_all_of(&t, PARAM_GRAD, &n);
 	y = tiny_all_of(&u, PARAM_GRAD, &m);
-	ok(lt == lu && n == m && same_bits(x, y, n), "answers between steps don't change the next gradient");
+	ok(lt == lu && n == m && same_bits(x, y, n),
+		"answers between steps don't change the next gradient");
 	free(x);
 	free(y);
 	tiny_close(&t);
@@ -308,7 +335,12 @@ int main(void)
 		test_mixed(64);
 		test_mixed(8);
 		test_batching(&(struct sampling){ .max_new_tokens = 12, .top_p = 1 }, "greedy");
-		test_batching(&(struct sampling){ .max_new_tokens = 12, .temperature = 1, .top_k = 40, .top_p = 0.95, .seed = 5 }, "sampled");
+		test_batching(&(struct sampling){ .max_new_tokens = 12,
+				      .temperature = 1,
+				      .top_k = 40,
+				      .top_p = 0.95,
+				      .seed = 5 },
+			"sampled");
 		test_ends();
 		test_while_training();
 	}

@@ -1,12 +1,13 @@
-/* Tiny models of each family against transformers and peft in float64 (tests/golden/tiny/make.py): logits, losses, every gradient, 5 AdamW steps. */
+/* Tiny models of each family against transformers and peft in float64 (tests/golden/tiny/make.py):
+ * logits, losses, every gradient, 5 AdamW steps. */
 #include "libcommon/arch/arch.h"
 #include "libcommon/json.h"
 #include "tap.h"
 #include "tiny.h"
 
 #define DIR "tests/golden/tiny/"
-static const char *const cases[] = { "llama", "llama_tied", "llama_rope3", "llama_linear", "mistral", "qwen2", "qwen2_tied", "wide_heads",
-	"lora", "rslora" };
+static const char *const cases[] = { "llama", "llama_tied", "llama_rope3", "llama_linear",
+	"mistral", "qwen2", "qwen2_tied", "wide_heads", "lora", "rslora" };
 
 struct golden { struct safetensors *st; const char *name; };
 
@@ -40,7 +41,8 @@ static struct arch case_arch(const char *name)
 	char path[256];
 
 	snprintf(path, sizeof(path), DIR "%s/config.json", name);
-	if (json_parse_file(&doc, path, 1 << 20, &e) < 0 || arch_from_config(&a, &doc.root, path, &e) < 0)
+	if (json_parse_file(&doc, path, 1 << 20, &e) < 0 ||
+		arch_from_config(&a, &doc.root, path, &e) < 0)
 		tiny_die(&e, path);
 	json_release(&doc);
 	return a;
@@ -53,9 +55,17 @@ static struct model_opts case_opts(const char *name)
 	struct model_opts o = tiny_opts();
 
 	if (!strcmp(name, "lora"))
-		o.lora = (struct lora_opts){ .rank = 4, .alpha = 8, .targets = tiny_all, .ntargets = 7 };
+		o.lora = (struct lora_opts){
+			.rank = 4, .alpha = 8, .targets = tiny_all, .ntargets = 7
+		};
 	if (!strcmp(name, "rslora"))
-		o.lora = (struct lora_opts){ .rank = 3, .alpha = 6, .rslora = true, .targets = some, .ntargets = 4, .modules_to_save = saved, .nmodules = 2 };
+		o.lora = (struct lora_opts){ .rank = 3,
+			.alpha = 6,
+			.rslora = true,
+			.targets = some,
+			.ntargets = 4,
+			.modules_to_save = saved,
+			.nmodules = 2 };
 	return o;
 }
 
@@ -66,7 +76,10 @@ static void load(const struct tiny *t, const char *name)
 	size_t i;
 	char dir[256];
 
-	if (safetensors_open(&st, !strcmp(name, "wide_heads") ? DIR "wide_heads/weights.safetensors" : DIR "weights.safetensors", &e) < 0)
+	if (safetensors_open(&st,
+		    !strcmp(name, "wide_heads") ? DIR "wide_heads/weights.safetensors"
+						: DIR "weights.safetensors",
+		    &e) < 0)
 		tiny_die(&e, name);
 	for (i = 0; i < model_param_count(t->m); i++) {
 		const struct param *p = model_param(t->m, i);
@@ -98,12 +111,17 @@ static void load_batch(const struct golden *g, struct tiny_batch *k)
 /* PEFT's names carry its prefix for modules_to_save too. */
 static const char *golden_name(const struct tiny *t, const struct param *p, char name[160])
 {
-	snprintf(name, 160, "%s%s", t->m && p->src >= 0 && model_param(t->m, model_param_count(t->m) - 1)->src < 0 ? "base_model.model." : "", p->name);
+	snprintf(name, 160, "%s%s",
+		t->m && p->src >= 0 && model_param(t->m, model_param_count(t->m) - 1)->src < 0
+			? "base_model.model."
+			: "",
+		p->name);
 	return name;
 }
 
 /* Worst of all tensors: |x - ref| / scale, where scale is the tensor's largest entry or 1. */
-static double compare(const struct tiny *t, const struct golden *g, enum param_what what, const char *kind, bool relative)
+static double compare(const struct tiny *t, const struct golden *g, enum param_what what,
+	const char *kind, bool relative)
 {
 	double worst = 0;
 	size_t i, k;
@@ -122,7 +140,9 @@ static double compare(const struct tiny *t, const struct golden *g, enum param_w
 			scale = ((const float *)(const void *)get(g, "gmax.", name)->data)[0];
 		x = tiny_read(t, i, what);
 		for (k = 0; k < ref->shape[0]; k++)
-			d = fmax(d, fabs((double)x[k * p->n / ref->shape[0]] - ((const float *)(const void *)ref->data)[k]) / scale);
+			d = fmax(d, fabs((double)x[k * p->n / ref->shape[0]] -
+					    ((const float *)(const void *)ref->data)[k]) /
+					    scale);
 		if (d > worst && getenv("TINY_VERBOSE"))
 			printf("# %s%s %.3g\n", kind, name, d);
 		worst = fmax(worst, d);
@@ -154,28 +174,37 @@ static void run_case(const char *name, const char *path, bool recompute)
 	rows = get(&g, "rows", "");
 	logits = get(&g, "logits", "");
 	x = malloc(logits->bytes);
-	if (model_forward(t.m, &k.b, FWD_ADAPTER, 0, &e) < 0 || head_logits(t.m, (const int32_t *)(const void *)rows->data, (long)rows->shape[0], x, &e) < 0)
+	if (model_forward(t.m, &k.b, FWD_ADAPTER, 0, &e) < 0 ||
+		head_logits(t.m, (const int32_t *)(const void *)rows->data, (long)rows->shape[0], x,
+			&e) < 0)
 		tiny_die(&e, name);
-	d = max_diff(x, (const float *)(const void *)logits->data, rows->shape[0] * (size_t)t.a.vocab);
-	ok(d <= 1e-5, "%s, %s%s: logits, max difference %.2g <= 1e-5", name, path, recompute ? ", recompute" : "", d);
+	d = max_diff(
+		x, (const float *)(const void *)logits->data, rows->shape[0] * (size_t)t.a.vocab);
+	ok(d <= 1e-5, "%s, %s%s: logits, max difference %.2g <= 1e-5", name, path,
+		recompute ? ", recompute" : "", d);
 	for (int step = 0; step < 5; step++) {
-		double loss = 0, want = f64(get(&g, "losses", ""), step), norm = f64(get(&g, "norms", ""), step);
+		double loss = 0, want = f64(get(&g, "losses", ""), step),
+		       norm = f64(get(&g, "norms", ""), step);
 		struct step_stats s;
 
 		model_zero_grads(t.m);
 		tiny_pass(&t, &k, (double)k.b.trained, &loss);
 		if (step == 0) {
 			d = compare(&t, &g, PARAM_GRAD, "grad.", true);
-			ok(d <= 1e-4, "%s, %s%s: every gradient, %.2g of its largest entry <= 1e-4", name, path, recompute ? ", recompute" : "", d);
+			ok(d <= 1e-4, "%s, %s%s: every gradient, %.2g of its largest entry <= 1e-4",
+				name, path, recompute ? ", recompute" : "", d);
 		}
 		if (model_step(t.m, 1e-3, 1.0, &adamw, &s, &e) < 0)
 			tiny_die(&e, name);
 		worst_loss = fmax(worst_loss, fabs(loss - want) / want);
 		worst_norm = fmax(worst_norm, fabs(s.grad_norm - norm) / norm);
 	}
-	ok(worst_loss <= 1e-6 && worst_norm <= 1e-5, "%s, %s: losses and norms of 5 steps, relative %.2g <= 1e-6, %.2g <= 1e-5", name, path, worst_loss, worst_norm);
+	ok(worst_loss <= 1e-6 && worst_norm <= 1e-5,
+		"%s, %s: losses and norms of 5 steps, relative %.2g <= 1e-6, %.2g <= 1e-5", name,
+		path, worst_loss, worst_norm);
 	d = compare(&t, &g, PARAM_VALUE, "after.", false);
-	ok(d <= 1e-5, "%s, %s: parameters after 5 AdamW steps, max difference %.2g <= 1e-5", name, path, d);
+	ok(d <= 1e-5, "%s, %s: parameters after 5 AdamW steps, max difference %.2g <= 1e-5", name,
+		path, d);
 	free(x);
 	tiny_close(&t);
 	arch_release(&t.a);

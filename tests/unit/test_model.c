@@ -1,4 +1,5 @@
-/* Core on tiny random models: what must hold whatever the weights.  Fault ids: faults of peers that these guard against. */
+/* Core on tiny random models: what must hold whatever the weights.  Fault ids: faults of peers that
+ * these guard against. */
 #include "core/state.h"
 #include "tap.h"
 #include "tiny.h"
@@ -79,15 +80,21 @@ static void test_accumulation(void)
 	la = run_split(&a, 8, n);
 	lb = run_split(&b, 4, n);
 	d = grad_diff(&a, &b);
-	ok(fabs(la - lb) <= 1e-6 * la && d <= 1e-6, "MUST-1 L1: 8 samples as (8) and (4,4): loss %.2g, gradients %.2g", fabs(la - lb) / la, d);
+	ok(fabs(la - lb) <= 1e-6 * la && d <= 1e-6,
+		"MUST-1 L1: 8 samples as (8) and (4,4): loss %.2g, gradients %.2g",
+		fabs(la - lb) / la, d);
 	lb = run_split(&b, 1, n);
 	d = grad_diff(&a, &b);
-	ok(fabs(la - lb) <= 1e-6 * la && d <= 1e-6, "MUST-1 L1: 8 samples as (8) and 8 x (1): loss %.2g, gradients %.2g", fabs(la - lb) / la, d);
+	ok(fabs(la - lb) <= 1e-6 * la && d <= 1e-6,
+		"MUST-1 L1: 8 samples as (8) and 8 x (1): loss %.2g, gradients %.2g",
+		fabs(la - lb) / la, d);
 	tiny_batch_init(&k);
 	tiny_add(&k, 12, 0, 99, 8);
 	tiny_pass(&b, &k, n, &lb);
-	ok(fabs(la - lb) <= 1e-6 * la && grad_diff(&a, &b) <= 1e-6, "MUST-1 L1: a micro-batch with no trained token adds nothing");
-	/* L3: a short last window of two samples is divided by its own tokens: the same as that pair in one batch. */
+	ok(fabs(la - lb) <= 1e-6 * la && grad_diff(&a, &b) <= 1e-6,
+		"MUST-1 L1: a micro-batch with no trained token adds nothing");
+	/* L3: a short last window of two samples is divided by its own tokens: the same as that
+	 * pair in one batch. */
 	sample_batch(&k, 6, 8);
 	model_zero_grads(a.m);
 	la = lb = 0;
@@ -97,7 +104,8 @@ static void test_accumulation(void)
 	tiny_pass(&b, &k, 22, &lb);
 	sample_batch(&k, 7, 8);
 	tiny_pass(&b, &k, 22, &lb);
-	ok(grad_diff(&a, &b) <= 1e-6 && fabs(la - lb) <= 1e-6 * la, "L3: two samples in a short window: 2 x (1) is (2)");
+	ok(grad_diff(&a, &b) <= 1e-6 && fabs(la - lb) <= 1e-6 * la,
+		"L3: two samples in a short window: 2 x (1) is (2)");
 	tiny_close(&a);
 	tiny_close(&b);
 }
@@ -125,8 +133,10 @@ static void test_packs(void)
 	x = tiny_logits(&t, &ab, 0);
 	y = tiny_logits(&t, &b, 0);
 	z = tiny_logits(&t, &changed, 0);
-	ok(max_diff(x + 7 * v, y, 9 * v) <= 1e-5, "MUST-6 P1: logits of B in the pack [A,B] are those of B alone");
-	ok(same_bits(x + 7 * v, z + 7 * v, 9 * v) && !same_bits(x, z, 7 * v), "MUST-6 P1: other tokens in A leave B's logits bit for bit");
+	ok(max_diff(x + 7 * v, y, 9 * v) <= 1e-5,
+		"MUST-6 P1: logits of B in the pack [A,B] are those of B alone");
+	ok(same_bits(x + 7 * v, z + 7 * v, 9 * v) && !same_bits(x, z, 7 * v),
+		"MUST-6 P1: other tokens in A leave B's logits bit for bit");
 	ok(ab.b.trained == 14, "P2: a pack of 7 and 9 has 14 targets");
 	model_zero_grads(t.m);
 	tiny_pass(&t, &ab, 14, &la);
@@ -137,7 +147,8 @@ static void test_packs(void)
 	tiny_batch_init(&b);
 	tiny_add(&b, 9, 8, 2, 0);
 	tiny_pass(&u, &b, 14, &lb);
-	ok(grad_diff(&t, &u) <= 1e-6 && fabs(la - lb) <= 1e-6 * la, "MUST-6 P1: gradients of a pack are the sum of its documents'");
+	ok(grad_diff(&t, &u) <= 1e-6 && fabs(la - lb) <= 1e-6 * la,
+		"MUST-6 P1: gradients of a pack are the sum of its documents'");
 	free(x);
 	free(y);
 	free(z);
@@ -171,7 +182,8 @@ static void test_lengths(void)
 	ok(d <= 1e-6, "P4 E2: lengths 3, 1, 17, 32, 1 in one batch and one by one: %.2g", d);
 	tiny_pass(&t, &all, 49, &loss);
 	x = tiny_all_of(&t, PARAM_GRAD, &n);
-	ok(isfinite(loss) && isfinite(max_diff(x, x, n)), "O5: documents of one token give finite gradients");
+	ok(isfinite(loss) && isfinite(max_diff(x, x, n)),
+		"O5: documents of one token give finite gradients");
 	free(x);
 	/* A batch of only a one-token document has nothing to train. */
 	model_zero_grads(t.m);
@@ -180,7 +192,8 @@ static void test_lengths(void)
 	loss = 0;
 	tiny_pass(&t, &one, 1, &loss);
 	x = tiny_all_of(&t, PARAM_GRAD, &n);
-	ok(loss == 0 && max_abs(x, n) == 0, "O5: a lone one-token document gives no loss and no gradient");
+	ok(loss == 0 && max_abs(x, n) == 0,
+		"O5: a lone one-token document gives no loss and no gradient");
 	free(x);
 	tiny_close(&t);
 }
@@ -205,7 +218,8 @@ static void test_big_logits(void)
 	tiny_add(&k, 20, 19, 1, 0);
 	tiny_pass(&t, &k, 19, &loss);
 	x = tiny_all_of(&t, PARAM_GRAD, &n);
-	ok(isfinite(loss) && isfinite(max_diff(x, x, n)), "O5: logits of +-1e4 don't overflow (loss %.3g)", loss);
+	ok(isfinite(loss) && isfinite(max_diff(x, x, n)),
+		"O5: logits of +-1e4 don't overflow (loss %.3g)", loss);
 	free(x);
 	tiny_close(&t);
 }
@@ -241,10 +255,16 @@ static void test_bf16_adamw(void)
 		want -= 1e-5 * (m / (1 - pow(0.9, k))) / (sqrt(v / (1 - pow(0.999, k))) + 1e-8);
 	}
 	x = tiny_read(&t, i, PARAM_VALUE);
-	t.d->download(t.d, stored, units_value(&t.m->units, 2, T_FINAL_NORM, SLICE_BASE).p, sizeof(stored), &e);
-	ok(fabs(x[0] - 0.99) <= 1e-4 && fabs(x[63] - want) <= 2e-5, "MUST-7 O1: bf16, 1000 steps of 1e-5: the master is %.7f (simulated %.7f)", (double)x[0], want);
-	ok(bf16_f32(stored[0]) == 0.98828125f && bf16_f32(stored[63]) == 0.98828125f, "MUST-7 O1: the stored bf16 moved to 0.98828125 (%.8f)", (double)bf16_f32(stored[0]));
-	ok(model_updates(t.m) == 1000 && fabs(s.grad_norm - 8) < 1e-6, "1000 updates; norm of 64 ones is 8");
+	t.d->download(t.d, stored, units_value(&t.m->units, 2, T_FINAL_NORM, SLICE_BASE).p,
+		sizeof(stored), &e);
+	ok(fabs(x[0] - 0.99) <= 1e-4 && fabs(x[63] - want) <= 2e-5,
+		"MUST-7 O1: bf16, 1000 steps of 1e-5: the master is %.7f (simulated %.7f)",
+		(double)x[0], want);
+	ok(bf16_f32(stored[0]) == 0.98828125f && bf16_f32(stored[63]) == 0.98828125f,
+		"MUST-7 O1: the stored bf16 moved to 0.98828125 (%.8f)",
+		(double)bf16_f32(stored[0]));
+	ok(model_updates(t.m) == 1000 && fabs(s.grad_norm - 8) < 1e-6,
+		"1000 updates; norm of 64 ones is 8");
 	free(x);
 	tiny_close(&t);
 }
@@ -285,7 +305,8 @@ static void test_poison(float bad)
 		free(before[w]);
 		free(after);
 	}
-	ok(same && !s.finite && !isfinite(s.grad_norm) && model_updates(t.m) == 4, "O4: a gradient of %g changes no weight, no moment, no count", (double)bad);
+	ok(same && !s.finite && !isfinite(s.grad_norm) && model_updates(t.m) == 4,
+		"O4: a gradient of %g changes no weight, no moment, no count", (double)bad);
 	model_zero_grads(t.m);
 	tiny_pass(&t, &k, 19, &loss);
 	model_step(t.m, 1e-3, 1, &adamw, &s, &e);
@@ -321,7 +342,8 @@ static int merge(const struct tiny *t, const struct tiny *u, double scale)
 
 	for (i = 0; i < model_param_count(u->m); i++) {
 		const struct param *p = model_param(u->m, i);
-		int ia = units_find(&t->m->units, p->unit, p->role, SLICE_A), ib = units_find(&t->m->units, p->unit, p->role, SLICE_B);
+		int ia = units_find(&t->m->units, p->unit, p->role, SLICE_A),
+		    ib = units_find(&t->m->units, p->unit, p->role, SLICE_B);
 		float *w = tiny_read(t, tiny_find(t, p->name), PARAM_VALUE), *a, *b;
 		uint64_t r, c, j, rank;
 
@@ -334,7 +356,8 @@ static int merge(const struct tiny *t, const struct tiny *u, double scale)
 					double sum = 0;
 
 					for (j = 0; j < rank; j++)
-						sum += (double)b[r * rank + j] * a[j * p->shape[1] + c];
+						sum += (double)b[r * rank + j] *
+						       a[j * p->shape[1] + c];
 					w[r * p->shape[1] + c] += (float)(scale * sum);
 				}
 			}
@@ -367,11 +390,15 @@ static void test_lora(void)
 	random_b(&t);
 	with = tiny_logits(&t, &k, FWD_ADAPTER);
 	without = tiny_logits(&t, &k, 0);
-	ok(same_bits(base, without, n) && max_diff(base, with, n) > 1e-2, "without FWD_ADAPTER the base runs, bit for bit");
+	ok(same_bits(base, without, n) && max_diff(base, with, n) > 1e-2,
+		"without FWD_ADAPTER the base runs, bit for bit");
 	ok(merge(&t, &u, 2) == 14, "14 linears carry an adapter");
 	merged = tiny_logits(&u, &k, 0);
-	ok(max_diff(with, merged, n) <= 1e-5, "MUST-8 R1: merged weights give the adapter's logits: %.2g <= 1e-5", max_diff(with, merged, n));
-	ok(t.p.trained_params == 2 * 4 * (64 + 64 + 64 + 32 + 64 + 32 + 64 + 64 + 3 * (64 + 96)), "only A and B are trained: %llu", (unsigned long long)t.p.trained_params);
+	ok(max_diff(with, merged, n) <= 1e-5,
+		"MUST-8 R1: merged weights give the adapter's logits: %.2g <= 1e-5",
+		max_diff(with, merged, n));
+	ok(t.p.trained_params == 2 * 4 * (64 + 64 + 64 + 32 + 64 + 32 + 64 + 64 + 3 * (64 + 96)),
+		"only A and B are trained: %llu", (unsigned long long)t.p.trained_params);
 	free(base);
 	free(with);
 	free(without);
@@ -381,7 +408,8 @@ static void test_lora(void)
 }
 
 /* Directional derivative of the loss with the same dropout mask, against the gradient. */
-static double loss_at(const struct tiny *t, const struct tiny_batch *k, float *x, const float *dir, size_t n, size_t at, double h)
+static double loss_at(const struct tiny *t, const struct tiny_batch *k, float *x, const float *dir,
+	size_t n, size_t at, double h)
 {
 	struct err e = {0};
 	double sum = 0;
@@ -391,7 +419,8 @@ static double loss_at(const struct tiny *t, const struct tiny_batch *k, float *x
 	for (i = 0; i < n; i++)
 		y[i] = x[i] + (float)(h * dir[i]);
 	tiny_write(t, at, PARAM_VALUE, y);
-	if (model_forward(t->m, &k->b, FWD_KEEP | FWD_ADAPTER, 0, &e) < 0 || head_cross_entropy(t->m, 1, &sum, NULL, &e) < 0)
+	if (model_forward(t->m, &k->b, FWD_KEEP | FWD_ADAPTER, 0, &e) < 0 ||
+		head_cross_entropy(t->m, 1, &sum, NULL, &e) < 0)
 		tiny_die(&e, "loss_at");
 	tiny_write(t, at, PARAM_VALUE, x);
 	free(y);
@@ -434,15 +463,21 @@ static void test_dropout(void)
 	k.off0[1] = 20;
 	tiny_pass(&a, &k, 1, &la);
 	tiny_pass(&b, &k, 1, &lb);
-	ok(la == lb && grads_same_bits(&a, &b), "dropout: recompute draws the same masks, gradients bit for bit");
+	ok(la == lb && grads_same_bits(&a, &b),
+		"dropout: recompute draws the same masks, gradients bit for bit");
 	x = tiny_logits(&a, &k, FWD_ADAPTER);
 	y = tiny_logits(&a, &k, FWD_KEEP | FWD_ADAPTER);
 	ok(max_diff(x, y, 60 * 512) > 1e-3, "dropout is for training passes only");
 	free(x);
 	free(y);
-	ok(slope_error(&a, &k, "base_model.model.model.layers.0.self_attn.k_proj.lora_A.weight") < 5e-3 &&
-		slope_error(&a, &k, "base_model.model.model.layers.1.mlp.down_proj.lora_A.weight") < 5e-3 &&
-		slope_error(&a, &k, "base_model.model.model.layers.0.mlp.up_proj.lora_B.weight") < 5e-3, "dropout: gradients are slopes of the loss");
+	ok(slope_error(&a, &k, "base_model.model.model.layers.0.self_attn.k_proj.lora_A.weight") <
+				5e-3 &&
+			slope_error(&a, &k,
+				"base_model.model.model.layers.1.mlp.down_proj.lora_A.weight") <
+				5e-3 &&
+			slope_error(&a, &k,
+				"base_model.model.model.layers.0.mlp.up_proj.lora_B.weight") < 5e-3,
+		"dropout: gradients are slopes of the loss");
 	/* Masks belong to a record and its tokens, not to a micro-batch. */
 	model_zero_grads(b.m);
 	for (i = 0; i < 3; i++) {
@@ -451,7 +486,8 @@ static void test_dropout(void)
 		k.off0[0] = i == 1 ? 20 : 0;
 		tiny_pass(&b, &k, 1, &lc);
 	}
-	ok(fabs(la - lc) <= 1e-6 * la && grad_diff(&a, &b) <= 1e-6, "dropout: the same masks however the batch is cut");
+	ok(fabs(la - lc) <= 1e-6 * la && grad_diff(&a, &b) <= 1e-6,
+		"dropout: the same masks however the batch is cut");
 	tiny_close(&a);
 	tiny_close(&b);
 }
@@ -485,8 +521,10 @@ static void test_tied(void)
 	free(g);
 	g = tiny_read(&t, tiny_find(&t, "model.embed_tokens.weight"), PARAM_GRAD);
 	worst = max_diff(g, sum, n) / max_abs(sum, n);
-	ok(lt == lu && worst <= 1e-6, "C4: a tied tensor's gradient is the sum of both uses: %.2g", worst);
-	ok(model_param_count(t.m) + 1 == model_param_count(u.m), "C4: a tied head is no parameter of its own");
+	ok(lt == lu && worst <= 1e-6, "C4: a tied tensor's gradient is the sum of both uses: %.2g",
+		worst);
+	ok(model_param_count(t.m) + 1 == model_param_count(u.m),
+		"C4: a tied head is no parameter of its own");
 	free(sum);
 	free(g);
 	tiny_close(&t);
@@ -523,7 +561,8 @@ static void test_unused_rows(void)
 /* 100 steps on a pattern of text; the final weights. */
 static float *train100(bool recompute, int threads, double *first, double *last, size_t *n)
 {
-	static const char text[] = "The quick brown fox jumps over the lazy dog; pack my box with five dozen liquor jugs. How vexingly quick daft zebras jump! ";
+	static const char text[] =
+		"The quick brown fox jumps over the lazy dog; pack my box with five dozen liquor jugs. How vexingly quick daft zebras jump! ";
 	static struct tiny_batch k;
 	struct init_opts init = { .seed = 11 };
 	struct model_opts o = tiny_opts();
@@ -546,7 +585,8 @@ static float *train100(bool recompute, int threads, double *first, double *last,
 
 			tiny_add(&k, 24, 23, 0, (uint32_t)d);
 			for (i = 0; i < 24; i++)
-				k.ids[d * 24 + i] = (uint8_t)text[(at + i) % (int)(sizeof(text) - 1)];
+				k.ids[d * 24 + i] =
+					(uint8_t)text[(at + i) % (int)(sizeof(text) - 1)];
 		}
 		model_zero_grads(t.m);
 		tiny_pass(&t, &k, (double)k.b.trained, &loss);
@@ -569,10 +609,13 @@ static void test_training(void)
 	float *w = train100(false, 1, &first, &last, &n), *x;
 	int threads;
 
-	ok(isfinite(last) && last < 0.8 * first, "O6: 100 steps from random weights: loss %.4f -> %.4f", first, last);
+	ok(isfinite(last) && last < 0.8 * first,
+		"O6: 100 steps from random weights: loss %.4f -> %.4f", first, last);
 	for (threads = 2; threads <= 3; threads++) {
 		x = train100(threads == 3, threads, &f2, &l2, &n2);
-		ok(n == n2 && same_bits(w, x, n) && last == l2, "O6: %d threads%s: the same weights bit for bit", threads, threads == 3 ? ", recompute" : "");
+		ok(n == n2 && same_bits(w, x, n) && last == l2,
+			"O6: %d threads%s: the same weights bit for bit", threads,
+			threads == 3 ? ", recompute" : "");
 		free(x);
 	}
 	free(w);
@@ -608,8 +651,11 @@ static void test_bf16(void)
 	tiny_pass(&f, &k, 98, &lf);
 	tiny_pass(&a, &k, 98, &la);
 	tiny_pass(&b, &k, 98, &lb);
-	ok(fabs(lf - la) <= 5e-3 * lf && grad_diff(&f, &a) <= 5e-2, "bf16: loss within %.2g, gradients within %.2g of fp32's", fabs(lf - la) / lf, grad_diff(&f, &a));
-	ok(la == lb && grads_same_bits(&a, &b), "bf16: recompute gives the same gradients bit for bit");
+	ok(fabs(lf - la) <= 5e-3 * lf && grad_diff(&f, &a) <= 5e-2,
+		"bf16: loss within %.2g, gradients within %.2g of fp32's", fabs(lf - la) / lf,
+		grad_diff(&f, &a));
+	ok(la == lb && grads_same_bits(&a, &b),
+		"bf16: recompute gives the same gradients bit for bit");
 	tiny_close(&f);
 	tiny_close(&a);
 	tiny_close(&b);
@@ -631,28 +677,35 @@ static void test_head(void)
 	tiny_open(&b, tiny_arch(false), &o, 1);
 	model_free(b.m);
 	b.p.head_rows = 7;              /* nine chunks instead of one */
-	if (model_new(&b.m, &b.a, &o, &b.p, b.d, b.c, &e) < 0 || model_init_random(b.m, &(struct init_opts){ .std = 0.15, .embed = 0.5, .seed = 3 }, &e) < 0)
+	if (model_new(&b.m, &b.a, &o, &b.p, b.d, b.c, &e) < 0 ||
+		model_init_random(
+			b.m, &(struct init_opts){ .std = 0.15, .embed = 0.5, .seed = 3 }, &e) < 0)
 		tiny_die(&e, "model_new");
 	tiny_batch_init(&k);
 	tiny_add(&k, 60, 59, 1, 0);
 	tiny_pass(&a, &k, 59, &la);
 	tiny_pass(&b, &k, 59, &lb);
-	ok(fabs(la - lb) <= 1e-9 * la && grad_diff(&a, &b) <= 1e-6, "head: the same in chunks of 7 rows: %.2g", grad_diff(&a, &b));
+	ok(fabs(la - lb) <= 1e-9 * la && grad_diff(&a, &b) <= 1e-6,
+		"head: the same in chunks of 7 rows: %.2g", grad_diff(&a, &b));
 	model_zero_grads(b.m);
 	for (i = 0; i < n; i++) {
 		coef[i] = (float)(1.0 / 59);
 		ids[i] = (int32_t)k.ids[i + 1];
 	}
-	if (model_forward(b.m, &k.b, FWD_KEEP, 0, &e) < 0 || head_forward(b.m, logp, greedy, &e) < 0 ||
-	    head_backward(b.m, coef, NULL, ids, coef, 1, &e) < 0 || model_backward(b.m, &e) < 0)
+	if (model_forward(b.m, &k.b, FWD_KEEP, 0, &e) < 0 ||
+		head_forward(b.m, logp, greedy, &e) < 0 ||
+		head_backward(b.m, coef, NULL, ids, coef, 1, &e) < 0 || model_backward(b.m, &e) < 0)
 		tiny_die(&e, "head_backward");
 	lb = 0;
 	for (i = 0; i < n; i++)
 		lb -= logp[i] / 59.0;
-	ok(fabs(la - lb) <= 1e-6 * la && grad_diff(&a, &b) <= 1e-6, "head: cross-entropy through the general backward pass");
+	ok(fabs(la - lb) <= 1e-6 * la && grad_diff(&a, &b) <= 1e-6,
+		"head: cross-entropy through the general backward pass");
 	model_forward(a.m, &k.b, 0, 0, &e);
-	ok(head_forward(a.m, logp2, NULL, &e) == 0 && max_diff(logp, logp2, 59) <= 1e-6, "head: scores without gradients");
-	ok(head_cross_entropy(a.m, 1, &la, NULL, &e) < 0 && model_backward(a.m, &e) < 0, "a gradient needs a kept forward pass");
+	ok(head_forward(a.m, logp2, NULL, &e) == 0 && max_diff(logp, logp2, 59) <= 1e-6,
+		"head: scores without gradients");
+	ok(head_cross_entropy(a.m, 1, &la, NULL, &e) < 0 && model_backward(a.m, &e) < 0,
+		"a gradient needs a kept forward pass");
 	tiny_close(&a);
 	tiny_close(&b);
 }
@@ -668,11 +721,14 @@ static void test_bad_batch(void)
 	tiny_batch_init(&k);
 	tiny_add(&k, 10, 9, 1, 0);
 	k.ids[3] = 512;
-	ok(model_forward(t.m, &k.b, 0, 0, &e) < 0 && e.code == EX_DATAERR && !strcmp(e.msg, "token id 512, but the model's vocabulary has 512"), "K5: %s", e.msg);
+	ok(model_forward(t.m, &k.b, 0, 0, &e) < 0 && e.code == EX_DATAERR &&
+			!strcmp(e.msg, "token id 512, but the model's vocabulary has 512"),
+		"K5: %s", e.msg);
 	tiny_batch_init(&k);
 	tiny_add(&k, 257, 9, 1, 0);
 	e = (struct err){0};
-	ok(model_forward(t.m, &k.b, 0, 0, &e) < 0 && e.code == EX_SOFTWARE, "more tokens than planned are a bug: %s", e.msg);
+	ok(model_forward(t.m, &k.b, 0, 0, &e) < 0 && e.code == EX_SOFTWARE,
+		"more tokens than planned are a bug: %s", e.msg);
 	tiny_close(&t);
 }
 

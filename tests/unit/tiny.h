@@ -1,6 +1,7 @@
 #ifndef TINY_H
 #define TINY_H
-/* A tiny model on the CPU for the tests of core: fixtures TINY-U and TINY-T of random weights, or the goldens' configs and values. */
+/* A tiny model on the CPU for the tests of core: fixtures TINY-U and TINY-T of random weights, or
+ * the goldens' configs and values. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,8 @@ struct tiny {
 	struct plan p;
 	struct model *m;
 };
-static const char *const tiny_all[] = { "q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj" };
+static const char *const tiny_all[] = { "q_proj", "k_proj", "v_proj", "o_proj", "gate_proj",
+	"up_proj", "down_proj" };
 
 static inline void tiny_die(const struct err *e, const char *what)
 {
@@ -29,21 +31,45 @@ static inline void tiny_die(const struct err *e, const char *what)
 static inline int tiny_paths(const char *paths[4])
 {
 	paths[0] = "plain";
-	return 1 + (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? (paths[1] = "avx2", 1) : 0);
+	return 1 + (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")
+				   ? (paths[1] = "avx2", 1)
+				   : 0);
 }
 
 static inline struct arch tiny_arch(bool tied)
 {
-	struct arch a = { .family = "llama", .arch_class = "LlamaForCausalLM", .dim = 64, .layers = 2, .heads = 4, .kv_heads = 2, .head_dim = 16,
-		.ffn_dim = 96, .vocab = 512, .max_positions = 256, .norm_eps = 1e-5, .act = ACT_SILU, .rope = ROPE_DEFAULT, .rope_theta = 10000,
-		.tied = tied, .bos = 1, .pad = -1, .eos = { 2 }, .neos = 1, .dtype = DT_F32 };
+	struct arch a = { .family = "llama",
+		.arch_class = "LlamaForCausalLM",
+		.dim = 64,
+		.layers = 2,
+		.heads = 4,
+		.kv_heads = 2,
+		.head_dim = 16,
+		.ffn_dim = 96,
+		.vocab = 512,
+		.max_positions = 256,
+		.norm_eps = 1e-5,
+		.act = ACT_SILU,
+		.rope = ROPE_DEFAULT,
+		.rope_theta = 10000,
+		.tied = tied,
+		.bos = 1,
+		.pad = -1,
+		.eos = { 2 },
+		.neos = 1,
+		.dtype = DT_F32 };
 
 	return a;
 }
 
 static inline struct model_opts tiny_opts(void)
 {
-	struct model_opts o = { .dtype = DT_F32, .train = true, .recompute = RECOMPUTE_OFF, .micro_tokens = 256, .memory = 1 << 30, .seed = 7 };
+	struct model_opts o = { .dtype = DT_F32,
+		.train = true,
+		.recompute = RECOMPUTE_OFF,
+		.micro_tokens = 256,
+		.memory = 1 << 30,
+		.seed = 7 };
 
 	return o;
 }
@@ -52,7 +78,11 @@ static inline struct model_opts tiny_lora(int rank, double dropout)
 {
 	struct model_opts o = tiny_opts();
 
-	o.lora = (struct lora_opts){ .rank = rank, .alpha = 2.0 * rank, .dropout = dropout, .targets = tiny_all, .ntargets = 7 };
+	o.lora = (struct lora_opts){ .rank = rank,
+		.alpha = 2.0 * rank,
+		.dropout = dropout,
+		.targets = tiny_all,
+		.ntargets = 7 };
 	return o;
 }
 
@@ -62,18 +92,21 @@ static inline void tiny_open(struct tiny *t, struct arch a, const struct model_o
 
 	*t = (struct tiny){ .a = a };
 	if (device_open(&t->d, "cpu", threads, &e) < 0 || comm_open_self(&t->c, t->d, &e) < 0 ||
-	    plan_make(&t->p, &t->a, o, t->d, t->c, &e) < 0 || model_new(&t->m, &t->a, o, &t->p, t->d, t->c, &e) < 0)
+		plan_make(&t->p, &t->a, o, t->d, t->c, &e) < 0 ||
+		model_new(&t->m, &t->a, o, &t->p, t->d, t->c, &e) < 0)
 		tiny_die(&e, "tiny_open");
 }
 
-/* The same with random weights: larger than an untrained model's, so that every part of it matters. */
+/* The same with random weights: larger than an untrained model's, so that every part of it matters.
+ */
 static inline void tiny_random(struct tiny *t, bool tied, const struct model_opts *o, int threads)
 {
 	struct init_opts init = { .std = 0.15, .embed = 0.5, .seed = 3 };
 	struct err e = {0};
 
 	tiny_open(t, tiny_arch(tied), o, threads);
-	if (model_init_random(t->m, &init, &e) < 0 || (o->lora.rank && model_init_adapter(t->m, 5, &e) < 0))
+	if (model_init_random(t->m, &init, &e) < 0 ||
+		(o->lora.rank && model_init_adapter(t->m, 5, &e) < 0))
 		tiny_die(&e, "tiny_random");
 }
 
@@ -148,16 +181,24 @@ struct tiny_batch {
 static inline void tiny_batch_init(struct tiny_batch *k)
 {
 	memset(k, 0, sizeof(*k));
-	k->b = (struct batch){ .ids = k->ids, .mask = k->mask, .cu = k->cu, .rec = k->rec, .off0 = k->off0, .group = 1 };
+	k->b = (struct batch){ .ids = k->ids,
+		.mask = k->mask,
+		.cu = k->cu,
+		.rec = k->rec,
+		.off0 = k->off0,
+		.group = 1 };
 }
 
-/* Append a document of n tokens, the last `trained` of which are trained; ids are a function of (seed, index) below 500. */
+/* Append a document of n tokens, the last `trained` of which are trained; ids are a function of
+ * (seed, index) below 500. */
 static inline void tiny_add(struct tiny_batch *k, int n, int trained, uint32_t seed, uint32_t rec)
 {
 	int i;
 
 	for (i = 0; i < n; i++) {
-		k->ids[k->b.t] = (seed * 7919u + (uint32_t)i * 104729u + (uint32_t)i * (uint32_t)i * 31u) % 500u;
+		k->ids[k->b.t] =
+			(seed * 7919u + (uint32_t)i * 104729u + (uint32_t)i * (uint32_t)i * 31u) %
+			500u;
 		k->mask[k->b.t++] = i > 0 && i >= n - trained;
 		k->b.trained += i > 0 && i >= n - trained;
 	}
@@ -166,13 +207,14 @@ static inline void tiny_add(struct tiny_batch *k, int n, int trained, uint32_t s
 }
 
 /* Forward, cross-entropy, backward; adds to gradients and to the loss. */
-static inline void tiny_pass(const struct tiny *t, const struct tiny_batch *k, double n, double *loss)
+static inline void tiny_pass(
+	const struct tiny *t, const struct tiny_batch *k, double n, double *loss)
 {
 	struct err e = {0};
 	double sum = 0;
 
-	if (model_forward(t->m, &k->b, FWD_KEEP | FWD_ADAPTER, 0, &e) < 0 || head_cross_entropy(t->m, 1 / n, &sum, NULL, &e) < 0 ||
-	    model_backward(t->m, &e) < 0)
+	if (model_forward(t->m, &k->b, FWD_KEEP | FWD_ADAPTER, 0, &e) < 0 ||
+		head_cross_entropy(t->m, 1 / n, &sum, NULL, &e) < 0 || model_backward(t->m, &e) < 0)
 		tiny_die(&e, "tiny_pass");
 	*loss += sum / n;
 }
@@ -187,7 +229,8 @@ static inline float *tiny_logits(const struct tiny *t, const struct tiny_batch *
 
 	for (i = 0; i < k->b.t; i++)
 		rows[i] = i;
-	if (!x || model_forward(t->m, &k->b, flags, 0, &e) < 0 || head_logits(t->m, rows, k->b.t, x, &e) < 0)
+	if (!x || model_forward(t->m, &k->b, flags, 0, &e) < 0 ||
+		head_logits(t->m, rows, k->b.t, x, &e) < 0)
 		tiny_die(&e, "tiny_logits");
 	return x;
 }

@@ -16,19 +16,22 @@ static struct dbuf place(const struct model *m, const struct param *p, enum para
 	return b.p ? dbuf_at(b, p->offset) : b;
 }
 
-static int find(const struct model *m, size_t i, enum param_what what, uint64_t first, uint64_t n, struct dbuf *b, struct err *err)
+static int find(const struct model *m, size_t i, enum param_what what, uint64_t first, uint64_t n,
+	struct dbuf *b, struct err *err)
 {
 	const struct param *p = model_param(m, i);
 
 	assert(first <= p->n && n <= p->n - first);
 	*b = place(m, p, what);
 	if (!b->p)
-		return err_set(err, EX_SOFTWARE, "parameter '%s' is not trained and has no gradient or moments", p->name);
+		return err_set(err, EX_SOFTWARE,
+			"parameter '%s' is not trained and has no gradient or moments", p->name);
 	*b = dbuf_at(*b, first);
 	return 0;
 }
 
-int model_read(struct model *m, size_t i, enum param_what what, uint64_t first, uint64_t n, float *dst, struct err *err)
+int model_read(struct model *m, size_t i, enum param_what what, uint64_t first, uint64_t n,
+	float *dst, struct err *err)
 {
 	struct dbuf b;
 	uint64_t at, k;
@@ -61,7 +64,8 @@ static void put(struct model *m, struct dbuf b, uint64_t n, const float *src)
 	}
 }
 
-int model_write(struct model *m, size_t i, enum param_what what, uint64_t first, uint64_t n, const float *src, struct err *err)
+int model_write(struct model *m, size_t i, enum param_what what, uint64_t first, uint64_t n,
+	const float *src, struct err *err)
 {
 	const struct param *p = model_param(m, i);
 	const struct unit *u = &m->units.u[p->unit];

@@ -1,4 +1,5 @@
-/* adapter: trained parameters from a PEFT folder; every tensor by name, none missing, none left over (fault R4). */
+/* adapter: trained parameters from a PEFT folder; every tensor by name, none missing, none left
+ * over (fault R4). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +19,11 @@ static int load_adapter_param(struct model *m, size_t i, const struct tensor *t,
 	float *buf;
 	int rc;
 
-	if (t->ndim != p->ndim || t->shape[0] != p->shape[0] || (p->ndim == 2 && t->shape[1] != p->shape[1]))
-		return err_set(err, EX_DATAERR, "%s: tensor '%s' has another shape than the model and lora.rank ask for", t->file, t->name);
+	if (t->ndim != p->ndim || t->shape[0] != p->shape[0] ||
+		(p->ndim == 2 && t->shape[1] != p->shape[1]))
+		return err_set(err, EX_DATAERR,
+			"%s: tensor '%s' has another shape than the model and lora.rank ask for",
+			t->file, t->name);
 	buf = malloc(p->n * sizeof(*buf));
 	if (!buf)
 		return err_oom(err, p->n * sizeof(*buf));
@@ -32,7 +36,8 @@ static int load_adapter_param(struct model *m, size_t i, const struct tensor *t,
 }
 
 /* Each tensor of s must be one of ours. */
-static int check_surplus(const struct model *m, const struct safetensors *s, const char *dir, struct err *err)
+static int check_surplus(const struct model *m, const struct safetensors *s, const char *dir,
+	struct err *err)
 {
 	char name[160];
 	size_t i, k;

@@ -4,7 +4,8 @@
  *   n1 = rmsnorm(h0);  qkv = rope(W_qkv n1);  o = attention(qkv);  h1 = h0 + W_o o
  *   n2 = rmsnorm(h1);  gu = W_gu n2;  y = act(gate) * up;          output = h1 + W_down y
  *
- * n1, n2 and y are made again in the backward pass: they cost little beside a matrix product and a third of the memory.
+ * n1, n2 and y are made again in the backward pass: they cost little beside a matrix product and a
+ * third of the memory.
  */
 #include "state.h"
 
@@ -22,11 +23,12 @@ static void wire_part(struct model *m, struct linear *l, int unit, enum tensor_r
 		l->a = units_value(us, unit, role, SLICE_A);
 		l->da = units_grad(us, unit, role, SLICE_A);
 	}
-	l->part[l->nparts++] = (struct linear_part){ units_value(us, unit, role, SLICE_B), units_grad(us, unit, role, SLICE_B),
-		out0, (long)us->params[i].shape[0] };
+	l->part[l->nparts++] = (struct linear_part){ units_value(us, unit, role, SLICE_B),
+		units_grad(us, unit, role, SLICE_B), out0, (long)us->params[i].shape[0] };
 }
 
-static struct linear wire(struct model *m, int unit, enum tensor_role w, enum tensor_role bias, long out, long in, uint32_t key)
+static struct linear wire(struct model *m, int unit, enum tensor_role w, enum tensor_role bias,
+	long out, long in, uint32_t key)
 {
 	const struct lora_opts *o = &m->opts.lora;
 	struct linear l = { .in = in, .out = out, .rank = o->rank, .key = key };
@@ -80,9 +82,11 @@ static struct dbuf block_input(const struct model *m, int i)
 	return m->h0[m->opts.train ? i : 0];
 }
 
-static void norm(struct model *m, struct dbuf h, struct dmem *rstd, struct dbuf x, struct dbuf r, struct dbuf w)
+static void norm(struct model *m, struct dbuf h, struct dmem *rstd, struct dbuf x, struct dbuf r,
+	struct dbuf w)
 {
-	m->d->rmsnorm_fwd(m->d, m->n, h, rstd, x, r, w, (float)m->arch->norm_eps, m->tok.t, m->arch->dim);
+	m->d->rmsnorm_fwd(
+		m->d, m->n, h, rstd, x, r, w, (float)m->arch->norm_eps, m->tok.t, m->arch->dim);
 }
 
 static struct attn attention(const struct model *m, int i)
@@ -91,8 +95,10 @@ static struct attn attention(const struct model *m, int i)
 	const struct tokens *k = &m->tok;
 	long q = q_dim(a), kv = (long)a->kv_heads * a->head_dim;
 	struct dbuf qkv = block_acts(m, i)->qkv;
-	struct attn t = { .t = k->t, .docs = k->docs, .max_q = k->max_len, .max_k = k->max_len, .cu_q = k->cu, .cu_k = k->cu,
-		.heads = a->heads, .kv_heads = a->kv_heads, .head_dim = a->head_dim, .window = m->blocks[i].window,
+	struct attn t = { .t = k->t, .docs = k->docs, .max_q = k->max_len, .max_k = k->max_len,
+		.cu_q = k->cu, .cu_k = k->cu,
+		.heads = a->heads, .kv_heads = a->kv_heads, .head_dim = a->head_dim,
+		.window = m->blocks[i].window,
 		.q = qkv, .k = dbuf_at(qkv, (size_t)q), .v = dbuf_at(qkv, (size_t)(q + kv)) };
 
 	t.scale = (float)(a->attn_scale > 0 ? a->attn_scale : 1 / sqrt(a->head_dim));
@@ -123,9 +129,11 @@ static void block_up(struct model *m, int i, struct dbuf x, struct dbuf r)
 	norm(m, r.p ? h0 : DBUF_NONE, s->rstd1, x, r, b->norm1);
 	linear_fwd(&b->qkv, &m->run, s->qkv, m->n, s->xa[0]);
 	if (a->rope != ROPE_NONE)
-		d->rope(d, s->qkv, qkv_dim(a), a->heads + a->kv_heads, a->head_dim, m->cs, m->tok.pos, m->tok.t, false);
+		d->rope(d, s->qkv, qkv_dim(a), a->heads + a->kv_heads, a->head_dim, m->cs,
+			m->tok.pos, m->tok.t, false);
 	if (m->kv.on)
-		d->put_rows(d, m->kv.cache[i], t.ldk, dbuf_at(s->qkv, (size_t)q_dim(a)), qkv_dim(a), m->kv.rows, m->tok.t, t.ldk);
+		d->put_rows(d, m->kv.cache[i], t.ldk, dbuf_at(s->qkv, (size_t)q_dim(a)), qkv_dim(a),
+			m->kv.rows, m->tok.t, t.ldk);
 	d->attn_fwd(d, &t, s->o, s->lse);
 	linear_fwd(&b->o, &m->run, m->s, s->o, s->xa[1]);
 	norm(m, s->h1, s->rstd2, h0, m->s, b->norm2);
@@ -171,21 +179,24 @@ static void attn_bwd(struct model *m, int i)
 
 	linear_bwd_w(&b->o, &m->run, m->dres, s->o, s->xa[1]);
 	linear_bwd_x(&b->o, &m->run, m->y, m->dres);
-	d->attn_bwd(d, &t, m->dy, dbuf_at(m->dy, (size_t)q), dbuf_at(m->dy, (size_t)(q + kv)), s->o, m->y, s->lse, m->delta);
+	d->attn_bwd(d, &t, m->dy, dbuf_at(m->dy, (size_t)q), dbuf_at(m->dy, (size_t)(q + kv)), s->o,
+		m->y, s->lse, m->delta);
 	if (a->rope != ROPE_NONE)
-		d->rope(d, m->dy, qkv_dim(a), a->heads + a->kv_heads, a->head_dim, m->cs, m->tok.pos, m->tok.t, true);
+		d->rope(d, m->dy, qkv_dim(a), a->heads + a->kv_heads, a->head_dim, m->cs,
+			m->tok.pos, m->tok.t, true);
 	norm(m, DBUF_NONE, s->rstd1, block_input(m, i), DBUF_NONE, b->norm1);
 	linear_bwd_w(&b->qkv, &m->run, m->dy, m->n, s->xa[0]);
 	if (i == 0 && !m->embed_trained && !b->dnorm1)
 		return;         /* nothing below wants a gradient */
 	linear_bwd_x(&b->qkv, &m->run, m->n, m->dy);
-	d->rmsnorm_bwd(d, m->dres, true, b->dnorm1, m->n, block_input(m, i), s->rstd1, b->norm1, m->tok.t, a->dim);
+	d->rmsnorm_bwd(d, m->dres, true, b->dnorm1, m->n, block_input(m, i), s->rstd1, b->norm1,
+		m->tok.t, a->dim);
 }
 
 void block_bwd(struct model *m, int i)
 {
 	assert(m->opts.train && !m->kv.on);
-	if (m->plan.recompute && i < m->arch->layers - 1)       /* the last block's are still there */
+	if (m->plan.recompute && i < m->arch->layers - 1) /* the last block's are still there */
 		block_up(m, i, m->h0[i], DBUF_NONE);
 	mlp_bwd(m, i);
 	attn_bwd(m, i);

@@ -1,4 +1,5 @@
-/* buffers: each buffer of a model, declared once: measured for the plan, then handed out of one allocation a kind. */
+/* buffers: each buffer of a model, declared once: measured for the plan, then handed out of one
+ * allocation a kind. */
 #include <stdlib.h>
 
 #include "libcommon/buf.h"
@@ -14,7 +15,8 @@ static void *take(struct carve *c, enum mem_kind kind, uint64_t bytes)
 	m->bytes[kind] += (bytes + 255) / 256 * 256;
 	if (!c->give)
 		return NULL;
-	return kind == MEM_HOST ? (void *)((char *)m->host + at) : (void *)dmem_at(m->mem[kind], at);
+	return kind == MEM_HOST ? (void *)((char *)m->host + at)
+				: (void *)dmem_at(m->mem[kind], at);
 }
 
 static struct dbuf take_act(struct carve *c, enum mem_kind kind, long rows, long cols)
@@ -73,7 +75,8 @@ static void token_buffers(struct carve *c)
 		k->off = take4(c, MEM_WORKSPACE, t);
 	}
 	m->sc = take(c, MEM_WORKSPACE, SC_COUNT * sizeof(double));
-	m->cs = take4(c, MEM_WORKSPACE, (t > m->opts.gen_len ? t : m->opts.gen_len) * m->arch->head_dim);
+	m->cs = take4(
+		c, MEM_WORKSPACE, (t > m->opts.gen_len ? t : m->opts.gen_len) * m->arch->head_dim);
 	k->h_i32 = take(c, MEM_HOST, (uint64_t)(t > docs ? t + 1 : docs + 1) * 4);
 	k->h_rows = take(c, MEM_HOST, (uint64_t)t * 4);
 	k->h_target = take(c, MEM_HOST, (uint64_t)t * 4);
@@ -89,7 +92,8 @@ static void acts_buffers(struct carve *c, struct acts *s)
 	struct model *m = c->m;
 	const struct arch *a = m->arch;
 	long t = m->plan.micro_tokens;
-	const struct linear *l[4] = { &m->blocks->qkv, &m->blocks->o, &m->blocks->gu, &m->blocks->down };
+	const struct linear *l[4] = { &m->blocks->qkv, &m->blocks->o, &m->blocks->gu,
+		&m->blocks->down };
 	int i;
 
 	s->qkv = take_act(c, MEM_ACTIVATIONS, t, qkv_dim(a));
@@ -134,7 +138,8 @@ static void pass_buffers(struct carve *c)
 	m->dres = take_act(c, MEM_ACTIVATIONS, t, a->dim);
 	m->delta = take4(c, MEM_ACTIVATIONS, t * a->heads);
 	if (m->opts.lora.rank)
-		m->run.dxa = take_act(c, MEM_ACTIVATIONS, t, (long)LINEAR_PARTS * m->opts.lora.rank);
+		m->run.dxa =
+			take_act(c, MEM_ACTIVATIONS, t, (long)LINEAR_PARTS * m->opts.lora.rank);
 	if (m->opts.lora.rank && m->opts.lora.dropout > 0)
 		m->run.xd = take_act(c, MEM_ACTIVATIONS, t, max3(a->ffn_dim, q_dim(a), a->dim));
 }
@@ -169,7 +174,8 @@ static void kv_buffers(struct carve *c)
 	if (!slots)
 		return;
 	for (i = 0; i < m->arch->layers; i++)
-		m->kv.cache[i] = take_act(c, MEM_KV, slots * m->opts.gen_len, 2L * m->arch->kv_heads * m->arch->head_dim);
+		m->kv.cache[i] = take_act(c, MEM_KV, slots * m->opts.gen_len,
+			2L * m->arch->kv_heads * m->arch->head_dim);
 	m->kv.rows = take4(c, MEM_KV, m->plan.micro_tokens);
 	m->kv.pages = take4(c, MEM_KV, slots);
 	m->kv.cu_k = take4(c, MEM_KV, slots + 1);

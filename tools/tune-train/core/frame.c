@@ -4,7 +4,8 @@
 
 #include "libcommon/buf.h"
 
-int frame_init(struct model *m, const struct arch *a, const struct model_opts *o, struct device *d, struct comm *c, struct err *err)
+int frame_init(struct model *m, const struct arch *a, const struct model_opts *o, struct device *d,
+	struct comm *c, struct err *err)
 {
 	size_t layers = (size_t)a->layers;
 	int i;

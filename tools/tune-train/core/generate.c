@@ -31,8 +31,10 @@ static void sift(const float *logits, uint32_t *heap, long n, long i)
 	heap[i] = x;
 }
 
-/* Moves the n likeliest ids to the end of heap, likeliest last, and stops early when their weights reach `enough`; returns how many. */
-static long pop(const float *logits, uint32_t *heap, long v, long n, double top, double inv_t, double enough, double *sum)
+/* Moves the n likeliest ids to the end of heap, likeliest last, and stops early when their weights
+ * reach `enough`; returns how many. */
+static long pop(const float *logits, uint32_t *heap, long v, long n, double top, double inv_t,
+	double enough, double *sum)
 {
 	long i;
 
@@ -59,7 +61,8 @@ static uint32_t argmax(const float *logits, long v)
 	return best;
 }
 
-uint32_t sample_token(const float *logits, long v, const struct sampling *s, uint64_t prompt, uint64_t n, uint32_t *scratch)
+uint32_t sample_token(const float *logits, long v, const struct sampling *s, uint64_t prompt,
+	uint64_t n, uint32_t *scratch)
 {
 	uint32_t best = argmax(logits, v), key[2], w[4];
 	const uint32_t ctr[4] = { (uint32_t)n, (uint32_t)prompt, 0, 0 };
@@ -81,8 +84,10 @@ uint32_t sample_token(const float *logits, long v, const struct sampling *s, uin
 		for (i = 0; i < v; i++)
 			total += exp((logits[i] - top) * inv_t);
 	}
-	/* The nucleus: likeliest first until top_p of the total; without one, no further than the draw needs. */
-	kept = pop(logits, scratch, v, k, top, inv_t, s->top_p < 1 ? s->top_p * total : u * total, &sum);
+	/* The nucleus: likeliest first until top_p of the total; without one, no further than the
+	 * draw needs. */
+	kept = pop(logits, scratch, v, k, top, inv_t, s->top_p < 1 ? s->top_p * total : u * total,
+		&sum);
 	if (s->top_p >= 1)
 		return kept ? scratch[v - kept] : best;
 	for (i = 0; i < kept; i++) {
@@ -118,7 +123,9 @@ static int check_prompts(const struct gen *g, struct err *err)
 		if (!g->prompts[i].n)
 			return err_set(err, EX_DATAERR, "prompt %zu is empty", i);
 		if (g->prompts[i].n > (size_t)room)
-			return err_set(err, EX_DATAERR, "prompt %zu has %zu tokens; with room for an answer at most %ld are possible", i, g->prompts[i].n, room);
+			return err_set(err, EX_DATAERR,
+				"prompt %zu has %zu tokens; with room for an answer at most %ld are possible",
+				i, g->prompts[i].n, room);
 	}
 	return 0;
 }
@@ -133,7 +140,8 @@ static bool is_stop(const struct gen *g, uint32_t id)
 	return false;
 }
 
-/* Fill idle slots with new prompts and list what each busy slot is fed. Returns the number of sequences, -1 on error. */
+/* Fill idle slots with new prompts and list what each busy slot is fed. Returns the number of
+ * sequences, -1 on error. */
 static int list_feed(struct gen *g, struct err *err)
 {
 	size_t t = 0;
@@ -179,7 +187,8 @@ static int advance(struct gen *g, int slot, const float *logits, struct err *err
 	if (grow(&r->ids, &a->cap, r->n + 1, sizeof(*r->ids), err) < 0)
 		return -1;
 	r->ids[r->n++] = a->next = id;
-	if ((g->on_token && g->on_token(g->ctx, prompt, id)) || (long)r->n >= g->s->max_new_tokens || kv_len(g->m, slot) >= model_gen_len(g->m))
+	if ((g->on_token && g->on_token(g->ctx, prompt, id)) ||
+		(long)r->n >= g->s->max_new_tokens || kv_len(g->m, slot) >= model_gen_len(g->m))
 		a->prompt = -1;
 	return 0;
 }
@@ -211,11 +220,20 @@ static void gen_release(struct gen *g)
 	free(g->scratch);
 }
 
-int generate(struct model *m, const struct gen_prompt *prompts, size_t n, const struct sampling *s, const uint32_t *stop, size_t nstop,
-	gen_token_fn *on_token, void *ctx, struct gen_result *results, struct err *err)
+int generate(struct model *m, const struct gen_prompt *prompts, size_t n, const struct sampling *s,
+	const uint32_t *stop, size_t nstop, gen_token_fn *on_token, void *ctx,
+	struct gen_result *results, struct err *err)
 {
-	struct gen g = { .m = m, .prompts = prompts, .n = n, .s = s, .stop = stop, .nstop = nstop, .on_token = on_token, .ctx = ctx,
-		.results = results, .slots = model_gen_slots(m) };
+	struct gen g = { .m = m,
+		.prompts = prompts,
+		.n = n,
+		.s = s,
+		.stop = stop,
+		.nstop = nstop,
+		.on_token = on_token,
+		.ctx = ctx,
+		.results = results,
+		.slots = model_gen_slots(m) };
 	int i, nseq, rc = -1;
 
 	assert(g.slots > 0 && s->max_new_tokens > 0);
@@ -226,7 +244,8 @@ int generate(struct model *m, const struct gen_prompt *prompts, size_t n, const 
 		if (kv_feed(m, nseq, g.feed, g.lens, g.ids, g.logits, err) < 0)
 			goto done;
 		for (i = 0; i < nseq; i++)
-			if (advance(&g, g.feed[i], g.logits + (size_t)i * (size_t)model_arch(m)->vocab, err) < 0)
+			if (advance(&g, g.feed[i],
+				    g.logits + (size_t)i * (size_t)model_arch(m)->vocab, err) < 0)
 				goto done;
 	}
 	rc = nseq;

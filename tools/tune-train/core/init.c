@@ -1,10 +1,11 @@
 /*
- * init: random weights, keyed by (seed, tensor's Hugging Face name, element), so that nothing depends on ranks, threads or layout.
+ * init: random weights, keyed by (seed, tensor's Hugging Face name, element), so that nothing
+ * depends on ranks, threads or layout.
  *
  *   embedding, untied       std 1 (init_embed)
  *   q, k, v, gate           init_std, or 1/sqrt(inputs)
  *   attention out, up, down the same / sqrt(2 layers), or / sqrt(2 (layer + 1))
- *   head, tied embedding    dim^-0.5 (tied: init_embed), cut at 3 std: values beyond are drawn again
+ *   head, tied embedding    dim^-0.5 (tied: init_embed), cut at 3 std: redrawn beyond
  *   norms 1, biases 0
  */
 #include <math.h>
@@ -47,8 +48,10 @@ static struct dist dist_of(const struct arch *a, const struct param *p, const st
 	return d;
 }
 
-/* Standard normals of a tensor's elements first..first+n-1; beyond 3: redrawn under the next round's counter. */
-static void normals(const uint32_t key[2], uint64_t id, bool cut, uint64_t first, size_t n, float *out)
+/* Standard normals of a tensor's elements first..first+n-1; beyond 3: redrawn under the next
+ * round's counter. */
+static void normals(const uint32_t key[2], uint64_t id, bool cut, uint64_t first, size_t n,
+	float *out)
 {
 	size_t i;
 	uint32_t round;
@@ -56,7 +59,8 @@ static void normals(const uint32_t key[2], uint64_t id, bool cut, uint64_t first
 	rng_normal(key, (uint32_t)id, (uint32_t)(id >> 32), 0, first, n, out);
 	for (i = 0; cut && i < n; i++)
 		for (round = 1; fabsf(out[i]) > 3; round++)
-			rng_normal(key, (uint32_t)id, (uint32_t)(id >> 32), round, first + i, 1, &out[i]);
+			rng_normal(key, (uint32_t)id, (uint32_t)(id >> 32), round, first + i, 1,
+				&out[i]);
 }
 
 int model_init_random(struct model *m, const struct init_opts *o, struct err *err)

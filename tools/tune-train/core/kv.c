@@ -1,8 +1,9 @@
 /*
  * kv: the key and value cache, and feeding it.
  *
- * A slot holds gen_len rows of [k | v] a layer.  New tokens of several sequences, long prompts and single answers alike, run as one
- * varlen batch of at most micro_tokens; attention reads the slots through a page table of one page a slot.
+ * A slot holds gen_len rows of [k | v] a layer.  New tokens of several sequences, long prompts and
+ * single answers alike, run as one varlen batch of at most micro_tokens; attention reads the slots
+ * through a page table of one page a slot.
  */
 #include <assert.h>
 #include <string.h>
@@ -21,7 +22,8 @@ long kv_len(const struct model *m, int slot)
 	return m->kv.len[slot];
 }
 
-/* One pass: a run of sequences, first..first+docs-1; take[i] new tokens of each, which lie one after another in ids from id0. */
+/* One pass: a run of sequences, first..first+docs-1; take[i] new tokens of each, which lie one
+ * after another in ids from id0. */
 struct pass { int first, docs; const int *slots; const int32_t *take; long id0, t; };
 
 static void up(struct model *m, struct dmem *dst, long n)
@@ -46,7 +48,8 @@ static void upload_positions(struct model *m, const struct pass *p)
 	up(m, m->tok.pos, t);
 	for (i = 0, t = 0; i < p->docs; i++)
 		for (k = 0; k < p->take[i]; k++)
-			h[t++] = (int32_t)(p->slots[p->first + i] * m->opts.gen_len + doc_len(m, p, i) + k);
+			h[t++] = (int32_t)(p->slots[p->first + i] * m->opts.gen_len +
+					   doc_len(m, p, i) + k);
 	up(m, m->kv.rows, t);
 }
 
@@ -93,29 +96,36 @@ static void run_pass(struct model *m, const struct pass *p, const uint32_t *ids)
 		m->kv.len[p->slots[p->first + i]] += p->take[i];
 }
 
-static int check_feed(const struct model *m, int nseq, const int *slots, const int32_t *lens, const uint32_t *ids, struct err *err)
+static int check_feed(const struct model *m, int nseq, const int *slots, const int32_t *lens,
+	const uint32_t *ids, struct err *err)
 {
 	long t = 0, k;
 	int i, j;
 
 	if (nseq < 1 || nseq > m->opts.gen_slots)
-		return err_set(err, EX_SOFTWARE, "%d sequences at once; planned were %d", nseq, m->opts.gen_slots);
+		return err_set(err, EX_SOFTWARE, "%d sequences at once; planned were %d", nseq,
+			m->opts.gen_slots);
 	for (i = 0; i < nseq; i++) {
 		for (j = 0; j < i; j++)
 			assert(slots[i] != slots[j]);
 		assert(slots[i] >= 0 && slots[i] < m->opts.gen_slots && lens[i] > 0);
 		if (lens[i] > m->opts.gen_len - m->kv.len[slots[i]])
-			return err_set(err, EX_DATAERR, "a sequence of %ld tokens; planned were %ld", m->kv.len[slots[i]] + lens[i], m->opts.gen_len);
+			return err_set(err, EX_DATAERR,
+				"a sequence of %ld tokens; planned were %ld",
+				m->kv.len[slots[i]] + lens[i], m->opts.gen_len);
 		t += lens[i];
 	}
 	for (k = 0; k < t; k++)
 		if (ids[k] >= (uint32_t)m->arch->vocab)
-			return err_set(err, EX_DATAERR, "token id %u, but the model's vocabulary has %d", ids[k], m->arch->vocab);
+			return err_set(err, EX_DATAERR,
+				"token id %u, but the model's vocabulary has %d", ids[k],
+				m->arch->vocab);
 	return 0;
 }
 
-/* Logits after the sequences that the pass completes: all of its documents, but perhaps the last. */
-static int take_logits(struct model *m, const struct pass *p, int done, float *logits, struct err *err)
+/* Logits after the sequences that the pass completes: all, but perhaps the last. */
+static int take_logits(struct model *m, const struct pass *p, int done, float *logits,
+	struct err *err)
 {
 	int32_t *rows = m->kv.last, row = -1;
 	int i;
@@ -127,7 +137,8 @@ static int take_logits(struct model *m, const struct pass *p, int done, float *l
 	return head_logits(m, rows, done, logits + (size_t)p->first * (size_t)m->arch->vocab, err);
 }
 
-int kv_feed(struct model *m, int nseq, const int *slots, const int32_t *lens, const uint32_t *ids, float *logits, struct err *err)
+int kv_feed(struct model *m, int nseq, const int *slots, const int32_t *lens, const uint32_t *ids,
+	float *logits, struct err *err)
 {
 	struct pass p = { .slots = slots, .take = m->kv.take };
 	int32_t fed = 0;        /* tokens of the first sequence that earlier passes took */
@@ -137,8 +148,10 @@ int kv_feed(struct model *m, int nseq, const int *slots, const int32_t *lens, co
 	while (p.first < nseq) {
 		int done = 0;
 
-		for (p.docs = 0, p.t = 0; p.first + p.docs < nseq && p.t < m->plan.micro_tokens; p.docs++) {
-			int32_t left = lens[p.first + p.docs] - (p.docs ? 0 : fed), room = (int32_t)(m->plan.micro_tokens - p.t);
+		for (p.docs = 0, p.t = 0; p.first + p.docs < nseq && p.t < m->plan.micro_tokens;
+			p.docs++) {
+			int32_t left = lens[p.first + p.docs] - (p.docs ? 0 : fed),
+				room = (int32_t)(m->plan.micro_tokens - p.t);
 
 			m->kv.take[p.docs] = left < room ? left : room;
 			p.t += m->kv.take[p.docs];

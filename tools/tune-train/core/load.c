@@ -14,14 +14,17 @@ static int load_param(struct model *m, size_t i, const struct modelfile *f, stru
 
 	if (src < 0)
 		return err_set(err, EX_DATAERR, "%s: no tensor '%s'", f->path, p->name);
-	if (f->tensors[src].shape[0] != p->shape[0] || (p->ndim == 2 && f->tensors[src].shape[1] != p->shape[1]))
-		return err_set(err, EX_DATAERR, "%s: tensor '%s' has another shape than the model", f->path, p->name);
+	if (f->tensors[src].shape[0] != p->shape[0] ||
+		(p->ndim == 2 && f->tensors[src].shape[1] != p->shape[1]))
+		return err_set(err, EX_DATAERR, "%s: tensor '%s' has another shape than the model",
+			f->path, p->name);
 	buf = malloc(step * cols * sizeof(*buf));
 	if (!buf)
 		return err_oom(err, step * cols * sizeof(*buf));
 	for (at = 0; at < rows; at += n) {
 		n = rows - at < step ? rows - at : step;
-		if (modelfile_read_f32(f, (size_t)src, at, n, buf, err) < 0 || model_write(m, i, PARAM_VALUE, at * cols, n * cols, buf, err) < 0)
+		if (modelfile_read_f32(f, (size_t)src, at, n, buf, err) < 0 ||
+			model_write(m, i, PARAM_VALUE, at * cols, n * cols, buf, err) < 0)
 			goto done;
 	}
 	rc = 0;

@@ -1,4 +1,5 @@
-/* lora: a fresh adapter as PEFT makes it: A uniform in +-1/sqrt(inputs) (kaiming, a = sqrt(5)), B zero, so that it changes nothing yet. */
+/* lora: a fresh adapter as PEFT makes it: A uniform in +-1/sqrt(inputs) (kaiming, a = sqrt(5)), B
+ * zero, so that it changes nothing yet. */
 #include <math.h>
 #include <string.h>
 
@@ -14,14 +15,16 @@ static bool is_a(const struct units *us, size_t i)
 }
 
 /* Element e: word e % 4 of the counter (name, 0, e / 4). */
-static void uniforms(const uint32_t key[2], uint64_t id, double bound, uint64_t first, size_t n, float *out)
+static void uniforms(const uint32_t key[2], uint64_t id, double bound, uint64_t first, size_t n,
+	float *out)
 {
 	uint32_t w[4];
 	size_t i;
 
 	for (i = 0; i < n; i++) {
 		uint64_t e = first + i;
-		const uint32_t ctr[4] = { (uint32_t)id, (uint32_t)(id >> 32), 0, (uint32_t)(e / 4) };
+		const uint32_t ctr[4] = { (uint32_t)id, (uint32_t)(id >> 32), 0,
+			(uint32_t)(e / 4) };
 
 		if (i == 0 || e % 4 == 0)
 			philox4x32(key, ctr, w);

@@ -13,7 +13,8 @@
 static void rope_table(struct model *m)
 {
 	const struct arch *a = m->arch;
-	long positions = m->plan.micro_tokens > m->opts.gen_len ? m->plan.micro_tokens : m->opts.gen_len;
+	long positions =
+		m->plan.micro_tokens > m->opts.gen_len ? m->plan.micro_tokens : m->opts.gen_len;
 	int half = a->head_dim / 2, i;
 	float *inv = m->stage, *row = m->stage + half;
 	long p;
@@ -29,11 +30,13 @@ static void rope_table(struct model *m)
 			row[i] = (float)cos(angle);
 			row[half + i] = (float)sin(angle);
 		}
-		m->d->upload(m->d, dmem_at(m->cs, (size_t)p * (size_t)a->head_dim * 4), row, (size_t)a->head_dim * 4);
+		m->d->upload(m->d, dmem_at(m->cs, (size_t)p * (size_t)a->head_dim * 4), row,
+			(size_t)a->head_dim * 4);
 	}
 }
 
-int model_new(struct model **out, const struct arch *a, const struct model_opts *o, const struct plan *p, struct device *d, struct comm *c, struct err *err)
+int model_new(struct model **out, const struct arch *a, const struct model_opts *o,
+	const struct plan *p, struct device *d, struct comm *c, struct err *err)
 {
 	struct model *m = mem_zalloc(1, sizeof(*m), err);
 	double sc[SC_COUNT] = {0};
@@ -97,7 +100,8 @@ void model_zero_grads(struct model *m)
 
 	for (i = 0; i < m->units.n; i++)
 		if (m->units.u[i].grad)
-			m->d->zero(m->d, m->units.u[i].grad, m->units.u[i].n[TRAINED] * sizeof(float));
+			m->d->zero(m->d, m->units.u[i].grad,
+				m->units.u[i].n[TRAINED] * sizeof(float));
 }
 
 /* ---- a micro-batch onto the device ---- */
@@ -108,16 +112,20 @@ static int check_batch(const struct model *m, const struct batch *b, struct err 
 	long i;
 
 	if (b->t < 1 || b->t > m->plan.micro_tokens || b->docs < 1 || b->docs > docs)
-		return err_set(err, EX_SOFTWARE, "a micro-batch of %ld tokens in %d documents; planned were %ld in %ld",
+		return err_set(err, EX_SOFTWARE,
+			"a micro-batch of %ld tokens in %d documents; planned were %ld in %ld",
 			b->t, b->docs, m->plan.micro_tokens, docs);
 	if (b->cu[0] != 0 || b->cu[b->docs] != b->t)
-		return err_set(err, EX_SOFTWARE, "a micro-batch whose documents don't cover its tokens");
+		return err_set(err, EX_SOFTWARE,
+			"a micro-batch whose documents don't cover its tokens");
 	for (i = 0; i < b->docs; i++)
 		if (b->cu[i + 1] <= b->cu[i])
 			return err_set(err, EX_SOFTWARE, "a micro-batch with an empty document");
 	for (i = 0; i < b->t; i++)
 		if (b->ids[i] >= (uint32_t)m->arch->vocab)
-			return err_set(err, EX_DATAERR, "token id %u, but the model's vocabulary has %d", b->ids[i], m->arch->vocab);
+			return err_set(err, EX_DATAERR,
+				"token id %u, but the model's vocabulary has %d", b->ids[i],
+				m->arch->vocab);
 	return 0;
 }
 
@@ -204,7 +212,8 @@ void model_run_blocks(struct model *m)
 	int i;
 
 	m->run.t = m->tok.t;
-	d->embed_fwd(d, x, units_value(&m->units, 0, T_EMBED, SLICE_BASE), m->tok.ids, m->tok.t, m->arch->dim);
+	d->embed_fwd(d, x, units_value(&m->units, 0, T_EMBED, SLICE_BASE), m->tok.ids, m->tok.t,
+		m->arch->dim);
 	for (i = 0; i < m->arch->layers; i++) {
 		block_fwd(m, i, x, r);
 		x = block_acts(m, i)->h1;
@@ -220,7 +229,8 @@ int model_forward(struct model *m, const struct batch *b, int flags, uint64_t st
 	if (check_batch(m, b, err) < 0)
 		return -1;
 	if (l->rank && l->nmodules && !(flags & FWD_ADAPTER))
-		return err_set(err, EX_CONFIG, "the base model can't be run beside lora.modules_to_save: it is trained in place");
+		return err_set(err, EX_CONFIG,
+			"the base model can't be run beside lora.modules_to_save: it is trained in place");
 	assert(!(flags & FWD_KEEP) || m->opts.train);
 	upload_batch(m, b);
 	m->run.adapters = l->rank && flags & FWD_ADAPTER;
@@ -240,13 +250,15 @@ int model_backward(struct model *m, struct err *err)
 	int i;
 
 	if (!m->kept || !m->dres_ready)
-		return err_set(err, EX_SOFTWARE, "a backward pass without a kept forward pass and a head's gradient");
+		return err_set(err, EX_SOFTWARE,
+			"a backward pass without a kept forward pass and a head's gradient");
 	m->kept = m->dres_ready = false;
 	if (!m->tok.nrows)
 		return 0;
 	for (i = m->arch->layers - 1; i >= 0; i--)
 		block_bwd(m, i);
 	if (m->embed_trained)
-		m->d->embed_bwd(m->d, units_grad(&m->units, 0, T_EMBED, SLICE_BASE), m->dres, m->tok.ids, m->tok.order, m->tok.t, m->arch->dim);
+		m->d->embed_bwd(m->d, units_grad(&m->units, 0, T_EMBED, SLICE_BASE), m->dres,
+			m->tok.ids, m->tok.order, m->tok.t, m->arch->dim);
 	return 0;
 }

@@ -69,7 +69,7 @@ const struct plan *model_plan(const struct model *m);
 struct device *model_device(const struct model *m);
 struct comm *model_comm(const struct model *m);
 size_t model_param_count(const struct model *m);
-const struct param *model_param(const struct model *m, size_t i);      /* fixed order; trained ones are also listed by model_trained */
+const struct param *model_param(const struct model *m, size_t i);      /* fixed order */
 /* A parameter's values as fp32 (masters where there are any), its gradient, and optimizer state; for checkpoints and tests. n elements from first. */
 enum param_what { PARAM_VALUE, PARAM_GRAD, PARAM_EXP_AVG, PARAM_EXP_AVG_SQ };
 int model_read(struct model *m, size_t i, enum param_what what, uint64_t first, uint64_t n, float *dst, struct err *err);

@@ -1,16 +1,18 @@
 /*
  * plan: what a run takes, before anything is taken.
  *
- * A frame (model without memory) is measured at candidate sizes by the code that later hands out the buffers.  micro_tokens is
- * the largest of MICRO_TOKENS, its halves and the longest record that fits; activations are kept where they fit with at least
- * KEEP_TOKENS tokens (below, products are small and recomputing costs less), else made again.
+ * A frame (model without memory) is measured at candidate sizes by the code that later hands out
+ * the buffers.  micro_tokens is the largest of MICRO_TOKENS, its halves and the longest record that
+ * fits; activations are kept where they fit with at least KEEP_TOKENS tokens (below, products are
+ * small and recomputing costs less), else made again.
  */
 #include <stdio.h>
 
 #include "frame.h"
 #include "model.h"
 
-enum { MICRO_TOKENS = 2048, KEEP_TOKENS = 512, FEED_TOKENS = 512, HEAD_ELEMENTS = 1 << 26, HEAD_ROWS_MIN = 128, HEAD_ROWS_MAX = 2048 };
+enum { MICRO_TOKENS = 2048, KEEP_TOKENS = 512, FEED_TOKENS = 512 };
+enum { HEAD_ELEMENTS = 1 << 26, HEAD_ROWS_MIN = 128, HEAD_ROWS_MAX = 2048 };
 
 /* Refuse by name what block.c and head.c don't compute. */
 static int check_arch(const struct arch *a, const struct model_opts *o, struct err *err)
@@ -24,15 +26,22 @@ static int check_arch(const struct arch *a, const struct model_opts *o, struct e
 		{ "scaled logits", a->logit_scale != 0 && a->logit_scale != 1 },
 		{ "norms other than rmsnorm", a->norm != NORM_RMS },
 		{ "an odd head_dim", a->head_dim % 2 },
-		{ "heads that are no multiple of kv_heads", a->kv_heads < 1 || a->heads % a->kv_heads },
+		{ "heads that are no multiple of kv_heads",
+			a->kv_heads < 1 || a->heads % a->kv_heads },
 	};
 	size_t i;
 
 	for (i = 0; i < sizeof(no) / sizeof(*no); i++)
 		if (no[i].bad)
-			return err_set(err, EX_CONFIG, "model family '%s': %s: not supported", a->family, no[i].name);
+			return err_set(err, EX_CONFIG, "model family '%s': %s: not supported",
+				a->family, no[i].name);
 	if (o->dtype != DT_F32 && o->dtype != DT_BF16)
-		return err_set(err, EX_CONFIG, "model.dtype: %s is not supported (fp32, bf16)", dtype_word(o->dtype));
+		return err_set(err, EX_CONFIG, "model.dtype: %s is not supported (fp32, bf16)",
+			dtype_word(o->dtype));
+	if (o->gen_slots && o->gen_len > INT32_MAX / o->gen_slots)
+		return err_set(err, EX_CONFIG,
+			"a cache of %d sequences of %ld tokens; at most %d tokens are possible in all",
+			o->gen_slots, o->gen_len, INT32_MAX);
 	return 0;
 }
 
@@ -57,8 +66,10 @@ static uint64_t workspace(const struct model *m)
 	int i;
 
 	for (i = 0; i < 4; i++)
-		ws = max_workspace(m->d, ws, m->plan.micro_tokens, l[i]->in, l[i]->out, m->opts.train);
-	return max_workspace(m->d, ws, m->plan.head_rows, m->arch->dim, m->arch->vocab, m->opts.train);
+		ws = max_workspace(m->d, ws, m->plan.micro_tokens, l[i]->in, l[i]->out,
+			m->opts.train);
+	return max_workspace(m->d, ws, m->plan.head_rows, m->arch->dim, m->arch->vocab,
+		m->opts.train);
 }
 
 static long pow2_floor(long n)
@@ -70,10 +81,12 @@ static long pow2_floor(long n)
 	return p;
 }
 
-/* Logits of a chunk: about HEAD_ELEMENTS; a wider one saves passes over the head's gradient, and costs memory. */
+/* Logits of a chunk: about HEAD_ELEMENTS; a wider one saves passes over the head's gradient, and
+ * costs memory. */
 static long head_rows(const struct arch *a, long t)
 {
-	long r = pow2_floor(HEAD_ELEMENTS / a->vocab > HEAD_ROWS_MIN ? HEAD_ELEMENTS / a->vocab : HEAD_ROWS_MIN);
+	long r = pow2_floor(HEAD_ELEMENTS / a->vocab > HEAD_ROWS_MIN ? HEAD_ELEMENTS / a->vocab
+								     : HEAD_ROWS_MIN);
 
 	r = r < HEAD_ROWS_MAX ? r : HEAD_ROWS_MAX;
 	return r < t ? r : t;
@@ -96,7 +109,8 @@ static uint64_t measure(struct model *m, long t, bool recompute)
 	p->head = b[MEM_HEAD];
 	p->kv = b[MEM_KV];
 	p->workspace = b[MEM_WORKSPACE] + b[MEM_HOST] + workspace(m);
-	p->total = p->weights + p->masters + p->grads + p->moments + p->activations + p->head + p->kv + p->workspace;
+	p->total = p->weights + p->masters + p->grads + p->moments + p->activations + p->head +
+		   p->kv + p->workspace;
 	return p->total;
 }
 
@@ -137,12 +151,18 @@ static int refuse(struct model *m, long t, long at_least, bool recompute, struct
 	size_text(measure(m, t, recompute), need);
 	size_text(m->plan.available, have);
 	if (!fits)
-		return err_set(err, EX_OSERR, "micro_tokens=%ld needs %s, %s is available; no micro_tokens fits: weights, gradients and optimizer "
-			"alone need more", t, need, have);
+		return err_set(err, EX_OSERR,
+			"micro_tokens=%ld needs %s, %s is available; no micro_tokens fits: weights, gradients and optimizer "
+			"alone need more",
+			t, need, have);
 	if (fits < at_least)
-		return err_set(err, EX_OSERR, "micro_tokens=%ld (the longest record) needs %s, %s is available; the largest micro_tokens that fits is %ld: "
-			"make shards with shard.seq_len=%ld", t, need, have, fits, fits);
-	return err_set(err, EX_OSERR, "micro_tokens=%ld needs %s, %s is available; the largest micro_tokens that fits is %ld", t, need, have, fits);
+		return err_set(err, EX_OSERR,
+			"micro_tokens=%ld (the longest record) needs %s, %s is available; the largest micro_tokens that fits is %ld: "
+			"make shards with shard.seq_len=%ld",
+			t, need, have, fits, fits);
+	return err_set(err, EX_OSERR,
+		"micro_tokens=%ld needs %s, %s is available; the largest micro_tokens that fits is %ld",
+		t, need, have, fits);
 }
 
 /* Fill the plan of m: the first of the candidates that fits. */
@@ -150,7 +170,7 @@ static int choose(struct model *m, struct err *err)
 {
 	const struct model_opts *o = &m->opts;
 	bool both = o->train && o->recompute == RECOMPUTE_AUTO;
-	bool last = o->train && o->recompute != RECOMPUTE_OFF;      /* recompute, when nothing else fits */
+	bool last = o->train && o->recompute != RECOMPUTE_OFF;  /* when nothing else fits */
 	long least = o->max_record > o->gen_slots ? o->max_record : o->gen_slots;
 	long cap = o->train || o->max_record ? MICRO_TOKENS : FEED_TOKENS, t;
 
@@ -158,7 +178,8 @@ static int choose(struct model *m, struct err *err)
 	cap = cap > least ? cap : least;
 	if (o->micro_tokens) {
 		t = o->micro_tokens > least ? o->micro_tokens : least;
-		if ((both && measure(m, t, false) <= m->plan.available) || measure(m, t, last) <= m->plan.available)
+		if ((both && measure(m, t, false) <= m->plan.available) ||
+			measure(m, t, last) <= m->plan.available)
 			return 0;
 		return refuse(m, t, least, last, err);
 	}
@@ -177,7 +198,8 @@ static void count(struct model *m)
 {
 	const struct arch *a = m->arch;
 	struct plan *p = &m->plan;
-	double matrices = a->tied ? (double)a->vocab * a->dim : 0;    /* the head's use of the embedding */
+	double tied_head = a->tied ? (double)a->vocab * a->dim : 0;
+	double matrices = tied_head;
 	double trained = 0;
 	size_t i;
 
@@ -191,14 +213,15 @@ static void count(struct model *m)
 		matrices += product ? (double)q->n : 0;
 		trained += product && q->trained ? (double)q->n : 0;
 	}
-	if (a->tied && m->embed_trained)
-		trained += (double)a->vocab * a->dim;
+	if (m->embed_trained)
+		trained += tied_head;
 	p->flops_per_token = m->opts.train ? 4 * matrices + 2 * trained : 2 * matrices;
 	if (!m->opts.train)
 		p->trained_params = 0;
 }
 
-int plan_make(struct plan *p, const struct arch *a, const struct model_opts *o, struct device *d, struct comm *c, struct err *err)
+int plan_make(struct plan *p, const struct arch *a, const struct model_opts *o, struct device *d,
+	struct comm *c, struct err *err)
 {
 	struct model m = {0};
 	int rc = -1;

@@ -3,8 +3,8 @@
 /*
  * state: struct model, shared by the files of core; nothing outside core includes this.
  *
- * Every buffer is declared once, in buffers.c, which runs twice: to add up bytes (plan_make) and to hand out addresses
- * (model_new), so the plan is what is taken.
+ * Every buffer is declared once, in buffers.c, which runs twice: to add up bytes (plan_make) and to
+ * hand out addresses (model_new), so the plan is what is taken.
  */
 #include "linear.h"
 #include "model.h"
@@ -36,7 +36,8 @@ struct tokens {
 	struct dmem *rec, *off;              /* u32; only with dropout */
 	struct dmem *rows, *target;          /* i32 [T]: trained positions and the ids they predict */
 	struct dmem *logp, *lse, *greedy;    /* of the trained rows */
-	int32_t *h_i32, *h_count, *h_rows, *h_target;   /* host: [T + 1], [vocab + 1], [T], [T] */
+	int32_t *h_i32, *h_count;            /* host: [T + 1], [vocab + 1] */
+	int32_t *h_rows, *h_target;          /* host [T] */
 	float *h_logp;                       /* host [T] */
 	long t, nrows;                       /* of the last forward */
 	int docs, max_len;
@@ -48,7 +49,8 @@ struct head {
 	struct dbuf h, hn, dh;               /* [head_rows, C]: gathered residual, normed, gradient */
 	struct dmem *rstd, *logits;          /* f32 [head_rows], [head_rows, V] */
 	struct dmem *sel;                    /* i32 [head_rows] */
-	struct dmem *a, *u, *ids, *weights;  /* [head_rows], [head_rows], [head_rows, HEAD_LIST_MAX] twice */
+	struct dmem *a, *u;                  /* [head_rows] */
+	struct dmem *ids, *weights;          /* [head_rows, HEAD_LIST_MAX] */
 	float *h_a;                          /* host [head_rows] */
 };
 
@@ -56,12 +58,15 @@ struct kv {
 	struct dbuf *cache;                  /* [layers]: [slots * len, k | v] */
 	struct dmem *rows, *pages, *cu_k;    /* i32 [T], [slots], [slots + 1] */
 	long *len;                           /* host [slots] */
-	int32_t *take, *last;                /* host [slots]: a pass's new tokens a sequence, and last rows */
+	int32_t *take, *last;                /* host [slots]: a pass's new tokens, its last rows */
 	bool on;                             /* the running forward pass is kv_feed's */
 	int max_k;
 };
 
-enum mem_kind { MEM_WEIGHTS, MEM_MASTERS, MEM_GRADS, MEM_MOMENTS, MEM_ACTIVATIONS, MEM_HEAD, MEM_KV, MEM_WORKSPACE, MEM_HOST, MEM_KINDS };
+enum mem_kind {
+	MEM_WEIGHTS, MEM_MASTERS, MEM_GRADS, MEM_MOMENTS, MEM_ACTIVATIONS, MEM_HEAD, MEM_KV,
+	MEM_WORKSPACE, MEM_HOST, MEM_KINDS
+};
 
 struct model {
 	const struct arch *arch;

@@ -18,7 +18,8 @@ static int copy(struct comm *c, struct dmem *dst, struct dmem *src, size_t bytes
 	return 0;
 }
 
-static int reduce_scatter(struct comm *c, struct dmem *dst, struct dmem *src, size_t n, struct err *err)
+static int reduce_scatter(
+	struct comm *c, struct dmem *dst, struct dmem *src, size_t n, struct err *err)
 {
 	return copy(c, dst, src, n * sizeof(float), err);
 }
@@ -82,8 +83,21 @@ int comm_open_self(struct comm **out, struct device *d, struct err *err)
 	*out = c;
 	if (!c)
 		return -1;
-	*c = (struct comm){ .rank = 0, .size = 1, .impl = d, .all_gather = copy, .reduce_scatter = reduce_scatter, .all_reduce = all_reduce,
-		.all_reduce_host = all_reduce_host, .broadcast = broadcast, .broadcast_host = broadcast_host, .all_to_all = copy,
-		.send = no_peer, .recv = no_peer, .barrier = barrier, .split = split, .abort = abort_none, .free = self_free };
+	*c = (struct comm){ .rank = 0,
+		.size = 1,
+		.impl = d,
+		.all_gather = copy,
+		.reduce_scatter = reduce_scatter,
+		.all_reduce = all_reduce,
+		.all_reduce_host = all_reduce_host,
+		.broadcast = broadcast,
+		.broadcast_host = broadcast_host,
+		.all_to_all = copy,
+		.send = no_peer,
+		.recv = no_peer,
+		.barrier = barrier,
+		.split = split,
+		.abort = abort_none,
+		.free = self_free };
 	return 0;
 }

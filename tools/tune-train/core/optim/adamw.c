@@ -1,8 +1,9 @@
 /*
- * adamw: the step: global gradient norm, clipping and AdamW (Loshchilov & Hutter 2019, in torch.optim.AdamW's order).
+ * adamw: the step: global gradient norm, clipping and AdamW (Loshchilov & Hutter 2019, in
+ * torch.optim.AdamW's order).
  *
- * All scalars of the step live on the device; one readback tells the norm and whether it was finite.  A step whose norm is not
- * finite changes no weight, no moment and no count.
+ * All scalars of the step live on the device; one readback tells the norm and whether it was
+ * finite.  A step whose norm is not finite changes no weight, no moment and no count.
  */
 #include "core/state.h"
 
@@ -21,12 +22,14 @@ static void update(struct model *m, const struct adamw_opts *o)
 
 		if (!p->trained)
 			continue;
-		d->adamw(d, m->sc, master, u->master ? w : DBUF_NONE, dmem_at(u->grad, at), dmem_at(u->exp_avg, at), dmem_at(u->exp_avg_sq, at),
-			o->beta1, o->beta2, o->eps, p->decay ? o->weight_decay : 0, p->n);
+		d->adamw(d, m->sc, master, u->master ? w : DBUF_NONE, dmem_at(u->grad, at),
+			dmem_at(u->exp_avg, at), dmem_at(u->exp_avg_sq, at), o->beta1, o->beta2,
+			o->eps, p->decay ? o->weight_decay : 0, p->n);
 	}
 }
 
-int model_step(struct model *m, double lr, double grad_clip, const struct adamw_opts *o, struct step_stats *s, struct err *err)
+int model_step(struct model *m, double lr, double grad_clip, const struct adamw_opts *o,
+	struct step_stats *s, struct err *err)
 {
 	struct device *d = m->d;
 	double sc[SC_COUNT];

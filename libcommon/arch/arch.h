@@ -13,7 +13,7 @@
  * Token ids that are absent are none.  Sizes have limits, so that a hostile file can't ask for much (S3).
  *
  * GGUF: architectures llama (Llama, Mistral, SmolLM2) and qwen2; unknown keys of the architecture are refused as above.  Its
- * rope_freqs.weight must be what a llama3 scaling gives (with low_freq_factor 1, as all such models have), and is read as one.
+ * rope_freqs.weight must be what a llama3 scaling gives (low_freq_factor 1, high_freq_factor 4, an original context of a power of two: all known ones), and is read as one.
  */
 #include <stdbool.h>
 #include <stdint.h>

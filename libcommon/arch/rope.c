@@ -79,44 +79,23 @@ static bool freqs_match(const struct arch *a, const float *freqs, float *mine)
 	return true;
 }
 
-/*
- * Where 1 < divisor < factor, smooth = x * original / (high - low) - low / (high - low) with x = 1 / wavelength: two such points
- * give the line.  A multiple of (original, low, high) gives the same one, so low = 1 is taken, as every llama3 model has it.
- */
+/* All llama3 scalings so far have low 1, high 4 and an original context that is a power of two; what fits is taken. */
 int rope_from_freqs(struct arch *a, const float *freqs, const char *where, struct err *err)
 {
-	int i, n = a->head_dim / 2, first = -1, last = -1;
-	double factor = 1, s[2], x[2], slope, offset;
-	float *mine = mem_zalloc((size_t)n, sizeof(*mine), err);
-	bool match = false;
+	int i, n = a->head_dim / 2;
+	float factor = 1, *mine = mem_zalloc((size_t)n, sizeof(*mine), err);
+	bool match;
 
 	if (!mine)
 		return -1;
 	for (i = 0; i < n; i++)
 		factor = freqs[i] > factor ? freqs[i] : factor;
-	for (i = 0; i < n; i++)
-		if (freqs[i] > 1.0001 && freqs[i] < factor * 0.9999) {
-			first = first < 0 ? i : first;
-			last = i;
-		}
-	if (first >= 0 && last > first && factor < 1e6) {
-		base_inv_freq(a, mine);
-		for (i = 0; i < 2; i++) {
-			int at = i ? last : first;
-
-			x[i] = (double)mine[at] / (2 * M_PI);
-			s[i] = (1 / (double)freqs[at] - 1 / factor) / (1 - 1 / factor);
-		}
-		slope = (s[0] - s[1]) / (x[0] - x[1]);
-		offset = slope * x[0] - s[0];
-		a->rope = ROPE_LLAMA3;
-		a->rope_factor = factor;
-		a->rope_low_freq = 1;
-		/* What people choose are round numbers; the points carry fp32 noise. */
-		a->rope_high_freq = round((1 + 1 / offset) * 1000) / 1000;
-		a->rope_original = slope / offset > 0 && slope / offset < POSITIONS_MAX ? (int)lround(slope / offset) : 0;
-		match = a->rope_original > 0 && a->rope_high_freq > 1 && freqs_match(a, freqs, mine);
-	}
+	a->rope = ROPE_LLAMA3;
+	a->rope_factor = (double)factor;
+	a->rope_low_freq = 1;
+	a->rope_high_freq = 4;
+	for (a->rope_original = 16; !(match = freqs_match(a, freqs, mine)) && a->rope_original < POSITIONS_MAX; a->rope_original *= 2)
+		;
 	free(mine);
 	if (!match)
 		return err_set(err, EX_DATAERR, "%s: rope_freqs.weight is not a llama3 scaling; other frequency tables are not supported", where);

@@ -35,13 +35,11 @@ __attribute__((target("avx2,fma"))) static void peak_avx2(void)
 		s[i] = x;
 	for (long k = 0; k < PEAK_ROUNDS; k++) {
 #pragma GCC unroll 12
-		for (int i = 0; i < PEAK_CHAINS; i++)
+		for (int i = 0; i < PEAK_CHAINS; i++) {
 			s[i] = _mm256_fmadd_ps(s[i], x, x);
-		__asm__ volatile("" : "+x"(s[0]));   /* the loop must run */
+			__asm__ volatile("" : "+x"(s[i]));   /* or equal chains become one */
+		}
 	}
-#pragma GCC unroll 12
-	for (int i = 0; i < PEAK_CHAINS; i++)
-		__asm__ volatile("" : : "x"(s[i]));
 }
 #endif
 
@@ -57,7 +55,11 @@ static void peak_plain(void)
 #pragma GCC unroll 12
 		for (int i = 0; i < PEAK_CHAINS; i++) {
 			s[i] = s[i] * x + x;
-			__asm__ volatile("" : "+m"(s[i]) : : );
+#if defined(__x86_64__)
+			__asm__ volatile("" : "+x"(s[i]));
+#elif defined(__aarch64__)
+			__asm__ volatile("" : "+w"(s[i]));
+#endif
 		}
 }
 

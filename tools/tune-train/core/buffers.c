@@ -75,8 +75,8 @@ static void token_buffers(struct carve *c)
 		k->off = take4(c, MEM_WORKSPACE, t);
 	}
 	m->sc = take(c, MEM_WORKSPACE, SC_COUNT * sizeof(double));
-	m->cs = take4(
-		c, MEM_WORKSPACE, (t > m->opts.gen_len ? t : m->opts.gen_len) * m->arch->head_dim);
+	m->cs = take4(c, MEM_WORKSPACE,
+		(t > m->opts.gen_len ? t : m->opts.gen_len) * m->arch->head_dim);
 	k->h_i32 = take(c, MEM_HOST, (uint64_t)(t > docs ? t + 1 : docs + 1) * 4);
 	k->h_rows = take(c, MEM_HOST, (uint64_t)t * 4);
 	k->h_target = take(c, MEM_HOST, (uint64_t)t * 4);

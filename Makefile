@@ -5,7 +5,7 @@
 #   make check-asan           the same under AddressSanitizer and UBSan
 #   make check-real MODEL=F   against goldens of SmolLM2-135M-Instruct (F: its .gguf)
 #   make fuzz [SECONDS=600]   fuzz drivers of every outside format (clang)
-#   make bench                timings beside the machine's own peak
+#   make bench [MODEL=F] [PEER=PYTHON]   timings beside the machine's own peak, and PyTorch's
 #   make lint                 headers alone, shellcheck, mandoc
 #   make install PREFIX=/usr/local DESTDIR=
 #   make uninstall | clean | help
@@ -157,7 +157,7 @@ fuzz-seeds: fuzz-build
 	@for f in $(FUZZ); do $(FB)/$$f -runs=0 tests/fuzz/seeds/$${f#fuzz_} || exit 1; done
 
 bench: all $(patsubst tests/bench/%.c,$(B)/bench/%,$(wildcard tests/bench/*.c))
-	@B=$(B) MODEL='$(MODEL)' sh tests/bench/run.sh
+	@B=$(B) MODEL='$(MODEL)' PEER='$(PEER)' sh tests/bench/run.sh
 
 # ---- lint: headers alone (cpu/ops is one translation unit a path, not headers), scripts, pages ----
 check-headers: $(B)/gen/rows.inc $(B)/gen/names.h

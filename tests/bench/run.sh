@@ -6,3 +6,7 @@ for b in "${B:-build}"/bench/*; do
 	echo "== ${b##*/}"
 	"$b"
 done
+if [ -n "${MODEL:-}" ]; then
+	echo "== training, SmolLM2-135M${PEER:+, beside PyTorch}"
+	PATH=$PWD/${B:-build}/bin:$PATH sh "$(dirname "$0")/train.sh" "$MODEL"
+fi

@@ -6,6 +6,7 @@
 #include "tools/tune-train/core/cpu/cpu.h"
 #include "tools/tune-train/core/cpu/vec.h"
 
+/* A range copies its arguments first: a store through a float pointer might change *args, for all the compiler knows, but not a local. */
 typedef void range_fn(const void *args, long lo, long hi);
 struct each { range_fn *fn; const void *args; long n, block; };
 

@@ -9,7 +9,7 @@ struct flat_args { struct dbuf y, a, b; };
 
 static void cast_range(const void *p, long lo, long hi)
 {
-	const struct flat_args *f = p;
+	const struct flat_args f_ = *(const struct flat_args *)p, *const f = &f_;
 
 	EACH_VEC(i, n, lo, hi)
 		put(f->y, i, get(f->a, i, (int)n), (int)n);
@@ -25,7 +25,7 @@ static void op_cast(struct device *d, struct dbuf dst, struct dbuf src, size_t n
 
 static void add_range(const void *p, long lo, long hi)
 {
-	const struct flat_args *f = p;
+	const struct flat_args f_ = *(const struct flat_args *)p, *const f = &f_;
 
 	EACH_VEC(i, n, lo, hi)
 		put(f->y, i, get(f->a, i, (int)n) + get(f->b, i, (int)n), (int)n);
@@ -46,7 +46,7 @@ struct gated_args { struct dbuf y, dy, gu, dgu; int act; long f; };
 VINLINE vf activation(int act, vf x, vf *dx)
 {
 	const float k = 0.7978845608028654f;   /* sqrt(2 / pi) */
-	vf s, t, du;
+	vf s, t, e;
 
 	if (act == ACT_SILU) {
 		s = vsigmoid(x);
@@ -54,10 +54,15 @@ VINLINE vf activation(int act, vf x, vf *dx)
 		return x * s;
 	}
 	if (act == ACT_GELU_TANH) {
-		t = vtanh(k * (x + 0.044715f * x * x * x));
-		du = k * (1.f + 3.f * 0.044715f * x * x);
-		*dx = 0.5f * (1.f + t) + 0.5f * x * (1.f - t * t) * du;
-		return 0.5f * x * (1.f + t);
+		/*
+		 * 0.5 * (1 + tanh(z)) = e / (e + 1) = t with e = exp(2z); the derivative of tanh is made of t and 1 - t,
+		 * neither by a difference that cancels.
+		 */
+		e = vexp(2.f * k * (x + 0.044715f * x * x * x));
+		s = 1.f / (e + 1.f);
+		t = e * s;
+		*dx = t + 2.f * x * t * s * k * (1.f + 3.f * 0.044715f * x * x);
+		return x * t;
 	}
 	for (int i = 0; i < VW; i++)
 		t[i] = 0.5f * (1.f + erff(x[i] * 0.70710678f));
@@ -65,17 +70,32 @@ VINLINE vf activation(int act, vf x, vf *dx)
 	return x * t;
 }
 
-static void gated_fwd_range(const void *p, long lo, long hi)
+VINLINE void gated_fwd_rows(struct gated_args a, long lo, long hi)
 {
-	const struct gated_args *a = p;
 	vf dx;
 
 	for (long t = lo; t < hi; t++)
-		EACH_VEC(i, n, 0, a->f) {
-			vf g = get(a->gu, 2 * t * a->f + i, (int)n), u = get(a->gu, (2 * t + 1) * a->f + i, (int)n);
+		EACH_VEC(i, n, 0, a.f) {
+			vf g = get(a.gu, 2 * t * a.f + i, (int)n), u = get(a.gu, (2 * t + 1) * a.f + i, (int)n);
 
-			put(a->y, t * a->f + i, activation(a->act, g, &dx) * u, (int)n);
+			put(a.y, t * a.f + i, activation(a.act, g, &dx) * u, (int)n);
 		}
+}
+
+/* The usual cases with constants for what the loop would branch on. */
+static void gated_fwd_range(const void *p, long lo, long hi)
+{
+	struct gated_args a = *(const struct gated_args *)p;
+
+	if (a.act == ACT_SILU && a.y.t == a.gu.t && a.y.t == DT_F32) {
+		a.y.t = a.gu.t = DT_F32;
+		gated_fwd_rows(a, lo, hi);
+	} else if (a.act == ACT_SILU && a.y.t == a.gu.t) {
+		a.y.t = a.gu.t = DT_BF16;
+		gated_fwd_rows(a, lo, hi);
+	} else {
+		gated_fwd_rows(a, lo, hi);
+	}
 }
 
 static void op_gated_fwd(struct device *d, struct dbuf y, struct dbuf gu, int act, long t, long f)
@@ -86,20 +106,35 @@ static void op_gated_fwd(struct device *d, struct dbuf y, struct dbuf gu, int ac
 	each(d, t, row_block(f), gated_fwd_range, &a);
 }
 
-static void gated_bwd_range(const void *p, long lo, long hi)
+VINLINE void gated_bwd_rows(struct gated_args a, long lo, long hi)
 {
-	const struct gated_args *a = p;
 	vf dx;
 
 	for (long t = lo; t < hi; t++)
-		EACH_VEC(i, n, 0, a->f) {
-			long at = 2 * t * a->f + i;
-			vf g = get(a->gu, at, (int)n), u = get(a->gu, at + a->f, (int)n), dy = get(a->dy, t * a->f + i, (int)n);
-			vf y = activation(a->act, g, &dx);
+		EACH_VEC(i, n, 0, a.f) {
+			long at = 2 * t * a.f + i;
+			vf g = get(a.gu, at, (int)n), u = get(a.gu, at + a.f, (int)n), dy = get(a.dy, t * a.f + i, (int)n);
+			vf y = activation(a.act, g, &dx);
 
-			put(a->dgu, at, dy * u * dx, (int)n);
-			put(a->dgu, at + a->f, dy * y, (int)n);
+			put(a.dgu, at, dy * u * dx, (int)n);
+			put(a.dgu, at + a.f, dy * y, (int)n);
 		}
+}
+
+static void gated_bwd_range(const void *p, long lo, long hi)
+{
+	struct gated_args a = *(const struct gated_args *)p;
+	bool same = a.dy.t == a.gu.t && a.dgu.t == a.gu.t;
+
+	if (a.act == ACT_SILU && same && a.gu.t == DT_F32) {
+		a.dy.t = a.dgu.t = a.gu.t = DT_F32;
+		gated_bwd_rows(a, lo, hi);
+	} else if (a.act == ACT_SILU && same) {
+		a.dy.t = a.dgu.t = a.gu.t = DT_BF16;
+		gated_bwd_rows(a, lo, hi);
+	} else {
+		gated_bwd_rows(a, lo, hi);
+	}
 }
 
 static void op_gated_bwd(struct device *d, struct dbuf dgu, struct dbuf dy, struct dbuf gu, int act, long t, long f)
@@ -115,7 +150,7 @@ struct rope_args { struct dbuf x; long ld; int heads, head_dim; const float *cs;
 
 static void rope_range(const void *p, long lo, long hi)
 {
-	const struct rope_args *a = p;
+	const struct rope_args a_ = *(const struct rope_args *)p, *const a = &a_;
 	long half = a->head_dim / 2;
 
 	for (long t = lo; t < hi; t++) {
@@ -147,7 +182,7 @@ struct dropout_args { struct dbuf y, x; float p; uint32_t key[2], step, layer; c
 
 static void dropout_range(const void *ptr, long lo, long hi)
 {
-	const struct dropout_args *a = ptr;
+	const struct dropout_args a_ = *(const struct dropout_args *)ptr, *const a = &a_;
 	float scale = 1.f / (1.f - a->p);
 	uint32_t word[4] = {0};
 
@@ -187,7 +222,7 @@ struct bias_args { float *db; struct dbuf dy; long ld, t; };
 
 static void bias_bwd_range(const void *p, long lo, long hi)
 {
-	const struct bias_args *a = p;
+	const struct bias_args a_ = *(const struct bias_args *)p, *const a = &a_;
 	struct dbuf db = { (struct dmem *)a->db, DT_F32 };
 
 	EACH_VEC(i, n, lo, hi) {

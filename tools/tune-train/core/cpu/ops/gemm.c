@@ -51,29 +51,53 @@ static void gemm_pack_a(void *ctx, long task, int worker)
 	}
 }
 
-/* The finished sums of a tile (row stride ldt) go into C, or into the partial sums. */
+/* out[i] = alpha * x[i] (+ add[i]), n of them.  x may be read up to the end of its last vector. */
+VINLINE void finish_row(struct dbuf out, const float *x, float alpha, struct dbuf add, long n)
+{
+	EACH_VEC(j, w, 0, n) {
+		vf v = vload(x + j) * alpha;
+
+		if (add.p)
+			v += get(add, j, (int)w);
+		put(out, j, v, (int)w);
+	}
+}
+
+/* The same with the types as constants, so that the loop has no branches. */
+static void store_row(struct dbuf out, const float *x, float alpha, struct dbuf add, long n)
+{
+	const struct dbuf none = DBUF_NONE, floats_out = { out.p, DT_F32 }, halves_out = { out.p, DT_BF16 };
+
+	if (!add.p && out.t == DT_F32)
+		finish_row(floats_out, x, alpha, none, n);
+	else if (!add.p)
+		finish_row(halves_out, x, alpha, none, n);
+	else if (add.t == DT_F32 && out.t == DT_F32)
+		finish_row(floats_out, x, alpha, (struct dbuf){ add.p, DT_F32 }, n);
+	else if (add.t == DT_F32)
+		finish_row(halves_out, x, alpha, (struct dbuf){ add.p, DT_F32 }, n);
+	else if (out.t == DT_F32)
+		finish_row(floats_out, x, alpha, (struct dbuf){ add.p, DT_BF16 }, n);
+	else
+		finish_row(halves_out, x, alpha, (struct dbuf){ add.p, DT_BF16 }, n);
+}
+
+/* The finished sums of a tile (row stride ldt) go into C, or into the partial sums; with what is there, or the bias. */
 static void gemm_store(const struct gemm_run *r, const float *tile, long ldt, long row, long rows, long col, long columns)
 {
 	const struct gemm *g = r->g;
-	struct dbuf part = { (struct dmem *)r->part, DT_F32 };
 
 	for (long i = 0; i < rows; i++) {
-		long at = (r->m0 + row + i) * g->ldc + r->n0 + col, at_part = (row + i) * r->n + col;
+		struct dbuf c = dbuf_at(g->c, (size_t)((r->m0 + row + i) * g->ldc + r->n0 + col)), add = DBUF_NONE;
+		struct dbuf part = { r->part ? (struct dmem *)(r->part + (row + i) * r->n + col) : NULL, DT_F32 };
 
-		EACH_VEC(j, w, 0, columns) {
-			vf s = vload(tile + i * ldt + j) * g->alpha;
-
-			if (!r->first)
-				s += r->part ? get(part, at_part + j, (int)w) : get(g->c, at + j, (int)w);
-			else if (g->accumulate)
-				s += get(g->c, at + j, (int)w);
-			else if (g->bias.p)
-				s += get(g->bias, r->n0 + col + j, (int)w);
-			if (r->part && !r->last)
-				put(part, at_part + j, s, (int)w);
-			else
-				put(g->c, at + j, s, (int)w);
-		}
+		if (!r->first)
+			add = r->part ? part : c;
+		else if (g->accumulate)
+			add = c;
+		else if (g->bias.p)
+			add = dbuf_at(g->bias, (size_t)(r->n0 + col));
+		store_row(r->part && !r->last ? part : c, tile + i * ldt, g->alpha, add, columns);
 	}
 }
 

@@ -59,7 +59,7 @@ static bool is_first_max(const float *x, long target, float m)
 
 static void head_fwd_range(const void *p, long lo, long hi)
 {
-	const struct head_args *h = p;
+	const struct head_args h_ = *(const struct head_args *)p, *const h = &h_;
 
 	for (long i = lo; i < hi; i++) {
 		const float *x = h->logits + i * h->v;
@@ -82,7 +82,7 @@ static void op_head_rows_fwd(struct device *d, struct dmem *logp, struct dmem *l
 
 static void head_bwd_range(const void *p, long lo, long hi)
 {
-	const struct head_args *h = p;
+	const struct head_args h_ = *(const struct head_args *)p, *const h = &h_;
 
 	for (long i = lo; i < hi; i++) {
 		float *x = h->logits + i * h->v, u = h->u ? h->u[i] : 0.f;

@@ -5,7 +5,7 @@ struct norm_args { struct dbuf y, h, x, r, w, dy; float *rstd, *dw; float eps; b
 
 static void rmsnorm_fwd_range(const void *p, long lo, long hi)
 {
-	const struct norm_args *a = p;
+	const struct norm_args a_ = *(const struct norm_args *)p, *const a = &a_;
 
 	for (long t = lo; t < hi; t++) {
 		long at = t * a->c;
@@ -38,7 +38,7 @@ static void op_rmsnorm_fwd(struct device *d, struct dbuf y, struct dbuf h, struc
 /* dx = rstd * (w*dy - x * rstd^2 / C * sum_k w[k]*dy[k]*x[k]) */
 static void rmsnorm_bwd_range(const void *p, long lo, long hi)
 {
-	const struct norm_args *a = p;
+	const struct norm_args a_ = *(const struct norm_args *)p, *const a = &a_;
 
 	for (long t = lo; t < hi; t++) {
 		long at = t * a->c;
@@ -61,7 +61,7 @@ static void rmsnorm_bwd_range(const void *p, long lo, long hi)
 enum { NORM_COLUMNS = 64 };
 static void rmsnorm_dw_range(const void *p, long lo, long hi)
 {
-	const struct norm_args *a = p;
+	const struct norm_args a_ = *(const struct norm_args *)p, *const a = &a_;
 	struct dbuf dw = { (struct dmem *)a->dw, DT_F32 };
 
 	EACH_VEC(i, n, lo, hi) {

@@ -7,7 +7,7 @@ struct sumsq_args { const float *g; long n; double *tiles; };
 
 static void sumsq_range(const void *p, long lo, long hi)
 {
-	const struct sumsq_args *a = p;
+	const struct sumsq_args a_ = *(const struct sumsq_args *)p, *const a = &a_;
 
 	for (long t = lo; t < hi; t++) {
 		const float *g = a->g + t * TILE;
@@ -60,7 +60,7 @@ struct adamw_args { struct dbuf p, g, m, v, w; float grad_scale, decay, beta1c, 
 
 static void adamw_range(const void *ptr, long lo, long hi)
 {
-	const struct adamw_args *a = ptr;
+	const struct adamw_args a_ = *(const struct adamw_args *)ptr, *const a = &a_;
 
 	EACH_VEC(i, n, lo, hi) {
 		vf g = get(a->g, i, (int)n) * a->grad_scale, m = get(a->m, i, (int)n), v = get(a->v, i, (int)n);

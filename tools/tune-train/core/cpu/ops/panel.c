@@ -118,7 +118,8 @@ VINLINE long pack_8(float *dst, const void *src, bool bf, long ld, long g, long 
 VINLINE void pack_rows(float *dst, const void *src, bool bf, long ld, long nr, long kc, int w)
 {
 	for (long g = 0; g < w; g += 8) {
-		long k = pack_8(dst, src, bf, ld, g, nr, kc, w);
+		/* The common case with a constant for nr has no branches in its loop. */
+		long k = nr == w ? pack_8(dst, src, bf, ld, g, w, kc, w) : pack_8(dst, src, bf, ld, g, nr, kc, w);
 
 		for (; k < kc; k++)
 			for (long i = g; i < w && i < g + 8; i++)
@@ -134,15 +135,14 @@ VINLINE void pack_columns(float *dst, const void *src, bool bf, long ld, long nr
 			float *out = dst + r * kc + k * w;
 			long n = nr - r < w ? nr - r : w;
 
-			if (n < w) {
-				for (long i = 0; i < w; i++)
-					out[i] = i < n ? widen1(src, bf, k * ld + r + i) : 0.f;
-			} else if (w % VW == 0) {
+			if (n == w && w % VW == 0) {
 				for (int i = 0; i < w; i += VW)
 					vstore(out + i, widen(src, bf, k * ld + r + i));
+			} else if (w < VW && k + 1 < kc && r + VW <= nr) {
+				vstore(out, widen(src, bf, k * ld + r));   /* the lanes past w are of the next k, which comes next */
 			} else {
-				for (int i = 0; i < w; i++)
-					out[i] = widen1(src, bf, k * ld + r + i);
+				for (long i = 0; i < w; i++)
+					out[i] = i < n ? widen1(src, bf, k * ld + r + i) : 0.f;
 			}
 		}
 }

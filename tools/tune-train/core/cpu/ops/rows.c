@@ -20,7 +20,7 @@ static void add_row(struct dbuf dst, long i, struct dbuf src, long j, long c)
 
 static void gather_range(const void *p, long lo, long hi)
 {
-	const struct rows_args *a = p;
+	const struct rows_args a_ = *(const struct rows_args *)p, *const a = &a_;
 
 	for (long i = lo; i < hi; i++)
 		copy_row(a->dst, i * a->c, a->src, a->rows[i] * a->c, a->c);
@@ -41,7 +41,7 @@ static void op_embed_fwd(struct device *d, struct dbuf y, struct dbuf w, struct 
 
 static void scatter_range(const void *p, long lo, long hi)
 {
-	const struct rows_args *a = p;
+	const struct rows_args a_ = *(const struct rows_args *)p, *const a = &a_;
 
 	for (long i = lo; i < hi; i++)
 		add_row(a->dst, a->rows[i] * a->c, a->src, i * a->c, a->c);
@@ -57,7 +57,7 @@ static void op_scatter_add_rows(struct device *d, struct dbuf dst, struct dbuf s
 
 static void put_range(const void *p, long lo, long hi)
 {
-	const struct rows_args *a = p;
+	const struct rows_args a_ = *(const struct rows_args *)p, *const a = &a_;
 
 	for (long i = lo; i < hi; i++)
 		copy_row(a->dst, a->rows[i] * a->ldd, a->src, i * a->lds, a->c);
@@ -77,7 +77,7 @@ static void op_put_rows(struct device *d, struct dbuf dst, long ldd, struct dbuf
  */
 static void embed_bwd_range(const void *p, long lo, long hi)
 {
-	const struct rows_args *a = p;
+	const struct rows_args a_ = *(const struct rows_args *)p, *const a = &a_;
 	const int32_t *id = a->rows, *o = a->order;
 	long i = lo;
 

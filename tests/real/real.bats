@@ -47,3 +47,11 @@ near() { # METRICS METHOD
 		tune-stream head -n 20 | tune-stream check --json | jq -r .xxh64 >got
 	tune-stream check --json "$(G packs.tns)" | jq -r .xxh64 | diff - got
 }
+
+@test "MUST-13 E1: log p of 30 continuations, and whether greedy says the same, agree with transformers to 1e-4 a token" {
+	jq -c '{prompt, completion}' "$(G e1.jsonl)" >rows
+	tune-eval loss -q -m "$MODEL" model.dtype=fp32 data.template=none data.eos=false --per-row rows >got
+	jq -n -e --slurpfile got got --slurpfile want "$(G e1.jsonl)" '($got | length) == 30 and ([range(30)] | all(
+		($got[.].tokens == $want[.].tokens) and ($got[.].greedy == $want[.].greedy) and
+		(($got[.].logp - $want[.].logp) | fabs) <= 1e-4 * $want[.].tokens))'
+}

@@ -1,0 +1,103 @@
+load helper
+load tiny
+
+# A model that has learned eight answers by heart.
+setup_file() {
+	export LC_ALL=C TUNE_TOP="${TUNE_TOP:-$(cd "$BATS_TEST_DIRNAME/.." && pwd)}"
+	export F=$BATS_FILE_TMPDIR
+	tiny_model "$F/model"
+	tiny_rows 8 >"$F/rows.jsonl"
+	tiny_data "$F/model" "$F/rows.jsonl" "$F/data"
+	tune-train -q -m "$F/model" model.init=random model.init_std=fan_in model.init_embed=0.1 -o "$F/run" train.batch=8 train.steps=300 optim.lr=1e-2 "$F/data" >/dev/null
+}
+e() { local verb=$1; shift; tune-eval "$verb" -q -m "$F/run" "$@"; }
+
+@test "loss of rows, of their stream and of their shards is the same" {
+	tune-tokenize -q -m "$F/model" -o rows.tns "$F/rows.jsonl"
+	e loss --json "$F/rows.jsonl" >a
+	e loss --json rows.tns >b
+	e loss --json "$F/data" >c
+	jq -s -e '.[0].tokens == .[1].tokens and .[1].tokens == .[2].tokens and (.[0].loss - .[1].loss | fabs) < 1e-6 and (.[0].loss - .[2].loss | fabs) < 1e-6' a b c
+	jq -e '.loss < 0.1 and .greedy > 0.9 and .rows == 8 and has("tokenizer_sha256") and has("template_sha256") and has("stop_ids") and has("dtype")' a
+}
+
+@test "E2: scores do not depend on what else is in the batch" {
+	e loss --per-row "$F/rows.jsonl" >all
+	while read -r row; do echo "$row" | e loss --per-row - ; done <"$F/rows.jsonl" >single
+	jq -n -e --slurpfile a all --slurpfile b single '[range(8)] | all(($a[.].logp - $b[.].logp | fabs) < 1e-6 and $a[.].tokens == $b[.].tokens)'
+	tac "$F/rows.jsonl" >back
+	e loss --per-row back | jq -s -e --slurpfile a all '[range(8)] | all((. as $i | $a[7 - $i].logp) as $x | $x | type == "number")'
+}
+
+@test "per-token scores are a stream whose sums are the rows'" {
+	e loss --scores s.tns "$F/rows.jsonl" >/dev/null
+	tune-stream check s.tns
+	e loss --per-row "$F/rows.jsonl" | jq -c '.logp * 1000 | round' >want
+	tune-stream cat --json s.tns | jq -c 'select(.tag == "SCOR") | .logp | add * 1000 | round' | cmp - want
+	run -73 e loss --scores s.tns "$F/rows.jsonl"
+}
+
+@test "E6: a context longer than the window is cut and counted, an answer longer than it is left out; a text is scored once a token" {
+	cp -rL "$F/run/latest" small && rm small/tune.json
+	jq '.max_position_embeddings = 32' small/config.json >c && mv c small/config.json
+	long=$(printf 'x%.0s' $(seq 100))
+	printf '{"prompt": "%s", "completion": "ab"}\n{"prompt": "a", "completion": "%s"}\n' "$long" "$long" >rows
+	run -0 tune-eval loss -m small --json rows
+	[[ "$output" == *"1 contexts were longer"*"1 rows are left out"* ]]
+	printf '{"text": "%s"}\n' "$long" >text
+	tune-eval loss -q -m small --json text | jq -e '.tokens == 100 and .rows == 1'   # 99 of the text, and its end
+}
+
+@test "E4: generate stops at every token that the files name, and its output is input again" {
+	e generate generate.max_new_tokens=40 "$F/rows.jsonl" >answers
+	[ "$(jq -r .finish answers | sort -u)" = stop ]
+	[ "$(jq -r '.messages[-1].content' answers | head -1)" = "$(jq -r .completion "$F/rows.jsonl" | head -1)" ]
+	tune-tokenize -q -m "$F/model" -o - answers | tune-stream check
+	e generate generate.max_new_tokens=2 "$F/rows.jsonl" | jq -s -e 'all(.finish == "length")'
+	e generate 'generate.stop=[" is"]' generate.max_new_tokens=40 "$F/rows.jsonl" | jq -s -e 'all(.messages[-1].content == "the word")'
+}
+
+@test "sampling: a seed gives the same answers, another other ones; members of a row are carried" {
+	jq -c '. + {id: input_line_number}' "$F/rows.jsonl" >rows
+	s() { e generate generate.temperature=3 generate.max_new_tokens=20 "$@" rows; }
+	s generate.seed=1 >a
+	s generate.seed=1 -j 1 >b
+	s generate.seed=2 >c
+	cmp a b
+	run ! cmp -s a c
+	[ "$(jq .id a | paste -sd,)" = 1,2,3,4,5,6,7,8 ]
+	s generate.top_k=1 | jq -r '.messages[-1].content' | head -1 | grep -q "the word is"
+}
+
+@test "match: the score, --min, rows and JSON" {
+	[ "$(e match "$F/rows.jsonl")" = "match 100.00 %  (8 of 8)" ]
+	sed 's/the word is/no/' "$F/rows.jsonl" >wrong
+	e match --min 100 "$F/rows.jsonl"
+	run -1 e match --min 50 wrong
+	e match --per-row "$F/rows.jsonl" | jq -s -e 'length == 8 and all(.match and .answer == .reference)'
+	e match --json wrong | jq -e '.match_percent == 0 and .rows == 8 and has("temperature")'
+	echo '{"messages": [{"role": "user", "content": "hi"}]}' >none
+	run -65 e match none
+	[[ "$output" == *"none:1: no assistant message"* ]]
+}
+
+@test "chat without a terminal answers lines" {
+	run -0 bash -c "printf 'say 3\n/reset\nsay 4\n/quit\n' | tune-eval chat -q -m '$F/run' generate.max_new_tokens=30"
+	[ "${lines[0]}" = "the word is 9" ]
+	[ "${lines[1]}" = "the word is 16" ]
+	run -64 e chat file
+}
+
+@test "usage and bad input" {
+	run -64 tune-eval
+	run -64 tune-eval losss
+	run -64 tune-eval loss "$F/rows.jsonl"
+	run -66 tune-eval loss -m nowhere "$F/rows.jsonl"
+	run -66 e loss nowhere.jsonl
+	run -69 e loss --device cuda "$F/rows.jsonl"
+	run -64 e loss --each - </dev/null
+	printf '{"prompt": "a"\n' >bad
+	run -65 e loss bad
+	[[ "$output" == *"bad:1:"* ]]
+	run -74 bash -c "tune-eval generate -q -m '$F/run' generate.max_new_tokens=3 '$F/rows.jsonl' >/dev/full"
+}

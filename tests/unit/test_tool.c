@@ -249,6 +249,11 @@ int main(void)
 {
 	struct err err = {0};
 
+	/* Whoever runs the tests may ignore some (nohup, a background job of a shell): the programs here start with the defaults. */
+	signal(SIGHUP, SIG_DFL);
+	signal(SIGINT, SIG_DFL);
+	signal(SIGPIPE, SIG_DFL);
+
 	if (!mkdtemp(dir))
 		return 1;
 	test_options();

@@ -166,28 +166,6 @@ static void gemm_block(struct cpu *c, struct gemm_run *r)
 	}
 }
 
-static void op_gemm(struct device *d, const struct gemm *g)
-{
-	struct cpu *c = d->impl;
-	struct gemm_run r = { .g = g, .a = { g->a, g->lda, g->op == GEMM_TN }, .b = { g->b, g->ldb, g->op != GEMM_NT },
-		.panels = c->space, .own = (char *)c->space + shared_bytes(), .own_bytes = own_bytes() };
-	bool part = g->c.t != DT_F32 && g->k > KS;
-	long ms, ns;
-
-	assert(is_float(g->a) && is_float(g->b) && is_float(g->c) && !(g->bias.p && g->accumulate) && g->k > 0);
-	if (g->m == 0 || g->n == 0)
-		return;
-	ms = even(g->m, MS, MR);
-	ns = part ? NS : g->n;
-	r.part = part ? r.panels + MS * KS : NULL;
-	for (r.m0 = 0; r.m0 < g->m; r.m0 += ms)
-		for (r.n0 = 0; r.n0 < g->n; r.n0 += ns) {
-			r.m = g->m - r.m0 < ms ? g->m - r.m0 : ms;
-			r.n = g->n - r.n0 < ns ? g->n - r.n0 : ns;
-			gemm_block(c, &r);
-		}
-}
-
 static long least(long a, long b) { return a < b ? a : b; }
 
 static size_t op_workspace(struct device *d, long max_m, long max_n, long max_k)

@@ -2,7 +2,8 @@
  * panel: matrices in packed panels, and the micro-kernel that multiplies two of them.
  *
  * A panel holds w rows of a matrix (w = MR for the left operand, NR for the right one) with the summed index outermost: element
- * (row r, k) of panel p is at dst[p * w * kc + k * w + r].  Rows that do not exist are zero.  bf16 is widened here, so that the
+ * (row r, k) of panel p is at dst[p * w * kc + k * w + r].  What stands in for rows that do not exist is finite (zeros, or the last row
+ * again) and its products are not used.  bf16 is widened here, so that the
  * kernel knows floats only.
  */
 #include "each.h"
@@ -57,41 +58,70 @@ VINLINE float widen1(const void *p, bool bf, long i)
 }
 
 #if defined(__AVX2__)
-VINLINE void transpose(vf r[8])
+VINLINE __m256 halves(const void *lo, const void *hi)
 {
-	__m256 t[8], s[8];
+	return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(lo)), _mm_loadu_ps(hi), 1);
+}
 
+/*
+ * 8 x 8 elements, from k on in each of 8 rows, transposed: r[j] = element j of all rows.  Rows i and i + 4 share a register from the
+ * load on, so that no step crosses its halves.
+ */
+VINLINE void load_transposed(const char *const row[8], long k, bool bf, vf r[8])
+{
+	__m256i a[4], u[4], zero = _mm256_setzero_si256();
+	__m256 t[4];
+
+	if (bf) {   /* pairs, then fours, of halfwords; a zero below each makes it a float */
 #pragma GCC unroll 4
-	for (int i = 0; i < 4; i++) {
-		t[2 * i] = _mm256_unpacklo_ps(r[2 * i], r[2 * i + 1]);
-		t[2 * i + 1] = _mm256_unpackhi_ps(r[2 * i], r[2 * i + 1]);
+		for (int i = 0; i < 4; i++)
+			a[i] = _mm256_castps_si256(halves(row[i] + 2 * k, row[i + 4] + 2 * k));
+		u[0] = _mm256_unpacklo_epi16(a[0], a[1]);
+		u[1] = _mm256_unpacklo_epi16(a[2], a[3]);
+		u[2] = _mm256_unpackhi_epi16(a[0], a[1]);
+		u[3] = _mm256_unpackhi_epi16(a[2], a[3]);
+#pragma GCC unroll 2
+		for (int i = 0; i < 4; i += 2) {
+			__m256i lo = _mm256_unpacklo_epi32(u[i], u[i + 1]), hi = _mm256_unpackhi_epi32(u[i], u[i + 1]);
+
+			r[2 * i] = (vf)_mm256_unpacklo_epi16(zero, lo);
+			r[2 * i + 1] = (vf)_mm256_unpackhi_epi16(zero, lo);
+			r[2 * i + 2] = (vf)_mm256_unpacklo_epi16(zero, hi);
+			r[2 * i + 3] = (vf)_mm256_unpackhi_epi16(zero, hi);
+		}
+		return;
 	}
 #pragma GCC unroll 2
-	for (int i = 0; i < 2; i++) {
-		s[4 * i] = _mm256_shuffle_ps(t[4 * i], t[4 * i + 2], 0x44);
-		s[4 * i + 1] = _mm256_shuffle_ps(t[4 * i], t[4 * i + 2], 0xee);
-		s[4 * i + 2] = _mm256_shuffle_ps(t[4 * i + 1], t[4 * i + 3], 0x44);
-		s[4 * i + 3] = _mm256_shuffle_ps(t[4 * i + 1], t[4 * i + 3], 0xee);
-	}
+	for (int h = 0; h < 8; h += 4) {
+		__m256 lo[2], hi[2];
+
 #pragma GCC unroll 4
-	for (int i = 0; i < 4; i++) {
-		r[i] = _mm256_permute2f128_ps(s[i], s[4 + i], 0x20);
-		r[4 + i] = _mm256_permute2f128_ps(s[i], s[4 + i], 0x31);
+		for (int i = 0; i < 4; i++)
+			t[i] = halves(row[i] + 4 * (k + h), row[i + 4] + 4 * (k + h));
+#pragma GCC unroll 2
+		for (int i = 0; i < 2; i++) {
+			lo[i] = _mm256_unpacklo_ps(t[2 * i], t[2 * i + 1]);
+			hi[i] = _mm256_unpackhi_ps(t[2 * i], t[2 * i + 1]);
+		}
+		r[h] = _mm256_shuffle_ps(lo[0], lo[1], 0x44);
+		r[h + 1] = _mm256_shuffle_ps(lo[0], lo[1], 0xee);
+		r[h + 2] = _mm256_shuffle_ps(hi[0], hi[1], 0x44);
+		r[h + 3] = _mm256_shuffle_ps(hi[0], hi[1], 0xee);
 	}
 }
 
-/* Rows g..g+7 of a panel (nr of the w exist) for k = 0..kc/8*8-1; returns that bound. */
+/* Rows g..g+7 of a panel of w (nr of them exist) for k = 0..kc/8*8-1; returns that bound. */
 VINLINE long pack_8(float *dst, const void *src, bool bf, long ld, long g, long nr, long kc, int w)
 {
+	const char *row[8];
 	long k;
 
+	for (int i = 0; i < 8; i++)
+		row[i] = (const char *)src + (g + i < nr ? g + i : nr - 1) * ld * (bf ? 2 : 4);
 	for (k = 0; k + 8 <= kc; k += 8) {
 		vf r[8];
 
-#pragma GCC unroll 8
-		for (int i = 0; i < 8; i++)
-			r[i] = g + i < nr ? widen(src, bf, (g + i) * ld + k) : vset(0);
-		transpose(r);
+		load_transposed(row, k, bf, r);
 #pragma GCC unroll 8
 		for (int i = 0; i < 8; i++) {
 			float *out = dst + (k + i) * w + g;
@@ -118,8 +148,7 @@ VINLINE long pack_8(float *dst, const void *src, bool bf, long ld, long g, long 
 VINLINE void pack_rows(float *dst, const void *src, bool bf, long ld, long nr, long kc, int w)
 {
 	for (long g = 0; g < w; g += 8) {
-		/* The common case with a constant for nr has no branches in its loop. */
-		long k = nr == w ? pack_8(dst, src, bf, ld, g, w, kc, w) : pack_8(dst, src, bf, ld, g, nr, kc, w);
+		long k = pack_8(dst, src, bf, ld, g, nr, kc, w);
 
 		for (; k < kc; k++)
 			for (long i = g; i < w && i < g + 8; i++)

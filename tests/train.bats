@@ -70,15 +70,16 @@ t() {
 }
 
 @test "MUST-10 C1: kill -9 at random moments: latest always opens, and the resumed run ends with the same bits" {
-	t straight train.steps=40
-	for i in 1 2 3 4 5 6 7 8; do
-		tune-train -q -m "$BASE" -o cut train.batch=4 optim.lr=1e-3 train.steps=40 save.every=1 --resume "$F/data" >/dev/null 2>&1 3>&- &
+	kills=${KILLS:-8} steps=$((5 * ${KILLS:-8}))   # make check-long: 50
+	t straight train.steps=$steps
+	for i in $(seq "$kills"); do
+		tune-train -q -m "$BASE" -o cut train.batch=4 optim.lr=1e-3 train.steps=$steps save.every=1 --resume "$F/data" >/dev/null 2>&1 3>&- &
 		sleep "0.$((RANDOM % 30 + 10))"
 		kill -9 $! || true
 		wait $! || true
 		if [ -e cut/latest ]; then tune-ckpt verify "$(readlink -f cut/latest)"; fi
 	done
-	t cut train.steps=40 save.every=1 --resume
+	t cut train.steps=$steps save.every=1 --resume
 	[ "$(weights cut/latest)" = "$(weights straight/latest)" ]
 	[ -z "$(ls cut/steps | grep tmp)" ]
 }

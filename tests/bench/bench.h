@@ -3,8 +3,9 @@
 /*
  * bench: the time of a piece of work, and the machine's own measured peak to hold it against.
  *
- * The machine may be shared: what counts is the best of many short runs, and the peak is measured beside each figure.
- * THREADS=N uses N threads.  With THREADS=1, BENCH_CLOCK=cpu counts this process's own time only.
+ * The machine may be shared: what counts is the best of many short runs, and the peak is measured
+ * beside each figure. THREADS=N uses N threads.  With THREADS=1, BENCH_CLOCK=cpu counts this
+ * process's own time only.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,7 +79,10 @@ static void peak_task(void *ctx, long task, int worker)
 	peak_plain();
 }
 
-/* Multiply-adds in GF/s from registers alone, on all threads of the pool: best of `runs` of a few ms. */
+/*
+ * Multiply-adds in GF/s from registers alone, on all threads of the pool: best of `runs` of a few
+ * ms.
+ */
 static inline double bench_peak(struct pool *p, int runs)
 {
 	double best = 1e30;

@@ -1,9 +1,11 @@
 #ifndef DEVICE_TEST_H
 #define DEVICE_TEST_H
 /*
- * device_test: operands for the tests of a device's operations, on every path that this machine has.
+ * device_test: operands for the tests of a device's operations, on every path that this machine
+ * has.
  *
- * A buffer ends where a page ends, and the next page can't be touched: an operation that reads or writes past it dies.
+ * A buffer ends where a page ends, and the next page can't be touched: an operation that reads or
+ * writes past it dies.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -39,14 +41,18 @@ static inline double test_uniform(void)
 	test_state ^= test_state << 17;
 	return (double)(test_state >> 11) * 0x1p-53;
 }
-static inline double test_normal(void) { return sqrt(-2 * log(1 - test_uniform())) * cos(6.283185307179586 * test_uniform()); }
+static inline double test_normal(void)
+{
+	return sqrt(-2 * log(1 - test_uniform())) * cos(6.283185307179586 * test_uniform());
+}
 
 static inline size_t test_bytes(enum dtype t) { return t == DT_BF16 ? 2 : t == DT_U8 ? 1 : 4; }
 
 /* n elements on the device; never released: a test is short. */
 static inline struct dbuf test_buf(struct device *d, enum dtype t, size_t n)
 {
-	size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = n * test_bytes(t), room = (bytes + page - 1) / page * page;
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = n * test_bytes(t),
+		room = (bytes + page - 1) / page * page;
 	struct dbuf b = { NULL, t };
 
 	if (d->alloc(d, room + page, &b.p, &test_err) < 0)
@@ -63,7 +69,8 @@ static inline void test_put(struct device *d, struct dbuf b, const double *x, si
 		float f = (float)x[i];
 		uint16_t h = f32_bf16(f);
 
-		d->upload(d, dmem_at(b.p, i * test_bytes(b.t)), b.t == DT_BF16 ? (const void *)&h : &f, test_bytes(b.t));
+		d->upload(d, dmem_at(b.p, i * test_bytes(b.t)), b.t == DT_BF16 ? (const void *)&h : &f,
+			test_bytes(b.t));
 	}
 }
 
@@ -73,7 +80,8 @@ static inline void test_get(struct device *d, struct dbuf b, double *x, size_t n
 		float f = 0;
 		uint16_t h = 0;
 
-		if (d->download(d, b.t == DT_BF16 ? (void *)&h : &f, dmem_at(b.p, i * test_bytes(b.t)), test_bytes(b.t), &test_err) < 0)
+		if (d->download(d, b.t == DT_BF16 ? (void *)&h : &f, dmem_at(b.p, i * test_bytes(b.t)),
+				test_bytes(b.t), &test_err) < 0)
 			exit(70);
 		x[i] = b.t == DT_BF16 ? (double)bf16_f32(h) : (double)f;
 	}
@@ -88,8 +96,12 @@ static inline double *test_array(size_t n)
 	return x;
 }
 
-/* n normal numbers times scale, on the device and, as they are stored there, in *host (owned by the caller). */
-static inline struct dbuf test_random(struct device *d, enum dtype t, size_t n, double scale, double **host)
+/*
+ * n normal numbers times scale, on the device and, as they are stored there, in *host (owned by the
+ * caller).
+ */
+static inline struct dbuf test_random(
+	struct device *d, enum dtype t, size_t n, double scale, double **host)
 {
 	struct dbuf b = test_buf(d, t, n);
 	double *x = test_array(n);
@@ -110,14 +122,19 @@ static inline struct dmem *test_i32(struct device *d, const int32_t *x, size_t n
 	return b.p;
 }
 
-/* Largest error of a buffer beyond what its rounding explains, as a multiple of `bound`: <= 1 is right.  NaN counts as huge. */
-static inline double test_error(struct device *d, struct dbuf b, const double *want, size_t n, double bound)
+/*
+ * Largest error of a buffer beyond what its rounding explains, as a multiple of `bound`: <= 1 is
+ * right.  NaN counts as huge.
+ */
+static inline double test_error(
+	struct device *d, struct dbuf b, const double *want, size_t n, double bound)
 {
 	double *got = test_array(n), worst = 0;
 
 	test_get(d, b, got, n);
 	for (size_t i = 0; i < n; i++) {
-		double e = fabs(got[i] - want[i]) / (bound + (b.t == DT_BF16 ? fabs(want[i]) * 0x1p-8 : fabs(want[i]) * 1e-6));
+		double e = fabs(got[i] - want[i]) /
+			(bound + (b.t == DT_BF16 ? fabs(want[i]) * 0x1p-8 : fabs(want[i]) * 1e-6));
 
 		worst = e <= worst ? worst : isnan(e) ? 1e30 : e;
 	}
@@ -130,7 +147,8 @@ static inline bool test_same(struct device *d, struct dmem *a, struct dmem *b, s
 	char *x = malloc(bytes), *y = malloc(bytes);
 	bool same;
 
-	if (!x || !y || d->download(d, x, a, bytes, &test_err) < 0 || d->download(d, y, b, bytes, &test_err) < 0)
+	if (!x || !y || d->download(d, x, a, bytes, &test_err) < 0 ||
+		d->download(d, y, b, bytes, &test_err) < 0)
 		exit(71);
 	same = !memcmp(x, y, bytes);
 	free(x);

@@ -1,7 +1,13 @@
 /* gemm on every path against sums in double precision; its bits against threads, rows and tiles. */
 #include "device_test.h"
 
-struct gemm_case { long m, n, k; enum gemm_op op; enum dtype a, b, c; bool accumulate, bias; float alpha; };
+struct gemm_case {
+	long m, n, k;
+	enum gemm_op op;
+	enum dtype a, b, c;
+	bool accumulate, bias;
+	float alpha;
+};
 
 static const struct gemm_case cases[] = {
 	{ 1, 1, 1, GEMM_NT, DT_F32, DT_F32, DT_F32, false, false, 1 },
@@ -24,11 +30,14 @@ static const struct gemm_case cases[] = {
 static void check(struct device *d, const char *path, const struct gemm_case *c)
 {
 	/* Rows are longer than the matrix: ld = columns + 3. */
-	long lda = (c->op == GEMM_TN ? c->m : c->k) + 3, ldb = (c->op == GEMM_NT ? c->k : c->n) + 3, ldc = c->n + 3;
-	size_t na = (size_t)((c->op == GEMM_TN ? c->k : c->m) * lda), nb = (size_t)((c->op == GEMM_NT ? c->n : c->k) * ldb), nc = (size_t)(c->m * ldc);
+	long lda = (c->op == GEMM_TN ? c->m : c->k) + 3, ldb = (c->op == GEMM_NT ? c->k : c->n) + 3,
+		ldc = c->n + 3;
+	size_t na = (size_t)((c->op == GEMM_TN ? c->k : c->m) * lda),
+		nb = (size_t)((c->op == GEMM_NT ? c->n : c->k) * ldb), nc = (size_t)(c->m * ldc);
 	double *a, *b, *y, *bias;
-	struct gemm g = { c->op, c->m, c->n, c->k, test_random(d, c->a, na - 3, 1, &a), test_random(d, c->b, nb - 3, 1, &b), test_random(d, c->c, nc - 3, 1, &y),
-		lda, ldb, ldc, c->accumulate, c->alpha, DBUF_NONE };
+	struct gemm g = { c->op, c->m, c->n, c->k, test_random(d, c->a, na - 3, 1, &a),
+		test_random(d, c->b, nb - 3, 1, &b), test_random(d, c->c, nc - 3, 1, &y), lda, ldb, ldc,
+		c->accumulate, c->alpha, DBUF_NONE };
 
 	g.bias = test_random(d, DT_BF16, (size_t)c->n, 1, &bias);
 	if (!c->bias)
@@ -39,10 +48,14 @@ static void check(struct device *d, const char *path, const struct gemm_case *c)
 			double s = 0;
 
 			for (long k = 0; k < c->k; k++)
-				s += a[c->op == GEMM_TN ? k * lda + i : i * lda + k] * b[c->op == GEMM_NT ? j * ldb + k : k * ldb + j];
-			y[i * ldc + j] = (double)c->alpha * s + (c->accumulate ? y[i * ldc + j] : 0) + (c->bias ? bias[j] : 0);
+				s += a[c->op == GEMM_TN ? k * lda + i : i * lda + k] *
+					b[c->op == GEMM_NT ? j * ldb + k : k * ldb + j];
+			y[i * ldc + j] = (double)c->alpha * s + (c->accumulate ? y[i * ldc + j] : 0) +
+				(c->bias ? bias[j] : 0);
 		}
-	ok(test_error(d, g.c, y, nc - 3, 1e-5 * fabs((double)c->alpha) * sqrt((double)c->k)) <= 1, "%s: op %d, %ld x %ld x %ld, types %d %d %d", path, c->op, c->m, c->n, c->k, c->a, c->b, c->c);
+	ok(test_error(d, g.c, y, nc - 3, 1e-5 * fabs((double)c->alpha) * sqrt((double)c->k)) <= 1,
+		"%s: op %d, %ld x %ld x %ld, types %d %d %d", path, c->op, c->m, c->n, c->k, c->a, c->b,
+		c->c);
 	free(a);
 	free(b);
 	free(y);
@@ -64,7 +77,8 @@ static void check_bits(const char *path)
 	enum { M = 301, N = 130, K = 2300 };
 	struct device *d = test_open(path, 1);
 	double *a, *b;
-	struct gemm g = { GEMM_NT, M, N, K, test_random(d, DT_F32, (size_t)M * K, 1, &a), test_random(d, DT_BF16, (size_t)N * K, 1, &b), DBUF_NONE, K, K, N, false, 1, DBUF_NONE };
+	struct gemm g = { GEMM_NT, M, N, K, test_random(d, DT_F32, (size_t)M * K, 1, &a),
+		test_random(d, DT_BF16, (size_t)N * K, 1, &b), DBUF_NONE, K, K, N, false, 1, DBUF_NONE };
 	struct dbuf all = product(path, 1, g, N), part;
 	bool same = true;
 
@@ -77,7 +91,9 @@ static void check_bits(const char *path)
 		h.m = m;
 		h.a = dbuf_at(g.a, (size_t)(m * 17) * K);
 		part = product(path, 2, h, N);
-		same = same && test_same(d, dbuf_at(all, (size_t)(m * 17) * N).p, part.p, sizeof(float) * (size_t)m * N);
+		same = same &&
+			test_same(
+				d, dbuf_at(all, (size_t)(m * 17) * N).p, part.p, sizeof(float) * (size_t)m * N);
 	}
 	ok(same, "%s: a row's bits are the same in a batch of any size and at any place", path);
 	free(a);

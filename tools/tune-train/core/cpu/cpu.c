@@ -27,7 +27,8 @@ void *cpu_map(size_t bytes)
 
 	if (n < bytes || n + extra < n)
 		return NULL;
-	p = mmap(NULL, n + extra, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	p = mmap(NULL, n + extra, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+		-1, 0);
 	if (p == MAP_FAILED)
 		return NULL;
 	if (!extra)
@@ -67,7 +68,8 @@ static void cpu_upload(struct device *d, struct dmem *dst, const void *src, size
 		memcpy(dst, src, bytes);
 }
 
-static int cpu_download(struct device *d, void *dst, struct dmem *src, size_t bytes, struct err *err)
+static int cpu_download(
+	struct device *d, void *dst, struct dmem *src, size_t bytes, struct err *err)
 {
 	(void)d, (void)err;
 	if (bytes)
@@ -133,10 +135,17 @@ static void cpu_free(struct device *d)
 /* ---- paths, best first ---- */
 static bool has_plain(void) { return true; }
 #if defined(__x86_64__)
-static bool has_avx2(void) { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
+static bool has_avx2(void)
+{
+	return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
 #endif
 
-static const struct path { const char *word, *title; bool (*has)(void); void (*fill)(struct device *); } paths[] = {
+static const struct path {
+	const char *word, *title;
+	bool (*has)(void);
+	void (*fill)(struct device *);
+} paths[] = {
 #if defined(__x86_64__)
 	{ "avx2", "AVX2", has_avx2, cpu_path_avx2 },
 #endif
@@ -178,8 +187,17 @@ int cpu_device_open(struct device **out, int threads, struct err *err)
 		free(d);
 		return -1;
 	}
-	*d = (struct device){ .name = "cpu", .impl = c, .alloc = cpu_alloc, .release = cpu_release, .upload = cpu_upload, .download = cpu_download,
-		.sync = cpu_sync, .zero = cpu_zero, .copy = cpu_copy, .memory_free = cpu_memory_free, .free = cpu_free };
+	*d = (struct device){ .name = "cpu",
+		.impl = c,
+		.alloc = cpu_alloc,
+		.release = cpu_release,
+		.upload = cpu_upload,
+		.download = cpu_download,
+		.sync = cpu_sync,
+		.zero = cpu_zero,
+		.copy = cpu_copy,
+		.memory_free = cpu_memory_free,
+		.free = cpu_free };
 	if (pool_new(&c->pool, threads, err) < 0)
 		goto fail;
 	c->threads = pool_threads(c->pool);
@@ -189,7 +207,8 @@ int cpu_device_open(struct device **out, int threads, struct err *err)
 		err_oom(err, c->space_bytes);
 		goto fail;
 	}
-	snprintf(d->what, sizeof(d->what), "%s, %d thread%s", path->title, c->threads, c->threads == 1 ? "" : "s");
+	snprintf(d->what, sizeof(d->what), "%s, %d thread%s", path->title, c->threads,
+		c->threads == 1 ? "" : "s");
 	*out = d;
 	return 0;
 fail:

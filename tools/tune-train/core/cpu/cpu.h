@@ -3,8 +3,9 @@
 /*
  * cpu: what the files of the CPU device share.
  *
- * ops/ holds the kernels, written once over vec.h; path_plain.c and path_avx2.c each compile all of them for one instruction
- * set and fill the operations of a struct device.  cpu.c owns memory, threads and the choice of the path.
+ * ops/ holds the kernels, written once over vec.h; path_plain.c and path_avx2.c each compile all of
+ * them for one instruction set and fill the operations of a struct device.  cpu.c owns memory,
+ * threads and the choice of the path.
  */
 #include "libcommon/pool.h"
 #include "tools/tune-train/core/device.h"
@@ -12,7 +13,7 @@
 struct cpu {
 	struct pool *pool;
 	int threads;
-	void *space;              /* packed panels of gemm, tiles of attention: laid out by ops/gemm.c; touched as far as shapes need */
+	void *space;              /* packed panels and tiles: ops/gemm.c; touched as shapes need */
 	size_t space_bytes;       /* set by the path */
 };
 

@@ -7,7 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The number after `key` at the start of a line of a small file; without a key, the file's first word.  false: not there ("max" is no number). */
+/*
+ * The number after `key` at the start of a line of a small file; without a key, the file's first
+ * word.  false: not there ("max" is no number).
+ */
 static bool file_number(const char *path, const char *key, uint64_t *value)
 {
 	char line[256];
@@ -24,8 +27,12 @@ static bool file_number(const char *path, const char *key, uint64_t *value)
 	return found;
 }
 
-/* What a cgroup leaves: its limit less its use; file cache counts as free, the kernel takes it back. */
-static uint64_t group_left(const char *dir, const char *limit_name, const char *use_name, const char *cache_key)
+/*
+ * What a cgroup leaves: its limit less its use; file cache counts as free, the kernel takes it
+ * back.
+ */
+static uint64_t group_left(
+	const char *dir, const char *limit_name, const char *use_name, const char *cache_key)
 {
 	char path[512];
 	uint64_t limit, use, cache = 0;
@@ -42,7 +49,10 @@ static uint64_t group_left(const char *dir, const char *limit_name, const char *
 	return limit > use ? limit - use : 0;
 }
 
-/* Our own v2 group is named in /proc/self/cgroup ("0::/path"); each group above it may have a limit too. */
+/*
+ * Our own v2 group is named in /proc/self/cgroup ("0::/path"); each group above it may have a limit
+ * too.
+ */
 static uint64_t groups_left(void)
 {
 	char line[256], dir[320];
@@ -63,7 +73,8 @@ static uint64_t groups_left(void)
 			break;
 		*strrchr(dir, '/') = 0;
 	}
-	l = group_left("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_cache ");
+	l = group_left(
+		"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_cache ");
 	return l < left ? l : left;
 }
 

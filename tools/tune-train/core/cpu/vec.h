@@ -1,10 +1,12 @@
 #ifndef TUNE_CPU_VEC_H
 #define TUNE_CPU_VEC_H
 /*
- * vec: short vectors of floats, as wide as the path that is being compiled: 8 with AVX2, else 4 (SSE2, NEON).
+ * vec: short vectors of floats, as wide as the path that is being compiled: 8 with AVX2, else 4
+ * (SSE2, NEON).
  *
- * Every kernel is written once in terms of these and compiled once a path (path_plain.c, path_avx2.c).  GCC's vector
- * types give + - * / and comparisons; here is the rest.  Loads and stores need no alignment.
+ * Every kernel is written once in terms of these and compiled once a path (path_plain.c,
+ * path_avx2.c).  GCC's vector types give + - * / and comparisons; here is the rest.  Loads and
+ * stores need no alignment.
  */
 #include <math.h>
 #include <stdint.h>
@@ -137,8 +139,9 @@ VINLINE float vmax_lane(vf v)
 }
 
 /*
- * exp: 2^n * p(r), r = x - n ln 2 in two steps, p of degree 7 with the first two coefficients exact (Cephes expf).  Relative error
- * below 1.5e-7 on [-87.3, 88.3]; below that 0 (not a denormal), above it the value at 88.37; NaN stays NaN.
+ * exp: 2^n * p(r), r = x - n ln 2 in two steps, p of degree 7 with the first two coefficients exact
+ * (Cephes expf).  Relative error below 1.5e-7 on [-87.3, 88.3]; below that 0 (not a denormal),
+ * above it the value at 88.37; NaN stays NaN.
  */
 VINLINE vf vexp(vf x)
 {
@@ -164,14 +167,15 @@ VINLINE vf vexp(vf x)
 VINLINE vf vtanh(vf x) { return 1.f - 2.f / (vexp(x + x) + 1.f); }
 VINLINE vf vsigmoid(vf x) { return 1.f / (1.f + vexp(-x)); }
 
-/* ---- elements i..i+n-1 (n <= VW) of a buffer of either type; the lanes past n are 0 and are not written ---- */
+/* ---- elements i..i+n-1 (n <= VW) of a buffer; lanes past n are read as 0 and not written ---- */
 VINLINE vf get(struct dbuf b, long i, int n)
 {
 	uint16_t h[VW] = {0};
 	float f[VW] = {0};
 
 	if (n == VW)
-		return b.t == DT_F32 ? vload((const float *)(const void *)b.p + i) : vload_bf16((const uint16_t *)(const void *)b.p + i);
+		return b.t == DT_F32 ? vload((const float *)(const void *)b.p + i)
+			: vload_bf16((const uint16_t *)(const void *)b.p + i);
 	if (b.t == DT_F32) {
 		memcpy(f, (const float *)(const void *)b.p + i, (size_t)n * 4);
 		return vload(f);
@@ -197,5 +201,6 @@ VINLINE void put(struct dbuf b, long i, vf v, int n)
 }
 
 /* for (i...; n = lanes of this step): the loop over a row that every elementwise op has. */
-#define EACH_VEC(i, n, from, to) for (long i = (from), n; i < (to) && (n = (to) - i < VW ? (to) - i : VW, 1); i += VW)
+#define EACH_VEC(i, n, from, to) \
+	for (long i = (from), n; i < (to) && (n = (to) - i < VW ? (to) - i : VW, 1); i += VW)
 #endif

@@ -1,11 +1,14 @@
 /*
- * attention: varlen causal attention with grouped heads, in tiles, forward and backward (Dao et al. 2022, in our own layout).
+ * attention: varlen causal attention with grouped heads, in tiles, forward and backward (Dao et al.
+ * 2022, in our own layout).
  *
- * Scores are made transposed.  In the forward pass and for dq, queries are lanes: S^T [keys, queries] comes out of the micro-kernel
- * in the layout that its right operand has, so that softmax runs along keys without touching lanes, and O^T = V^T P^T needs no
- * repacking of P.  For dk and dv keys are lanes and queries run along.  Each output has one task, which adds in the order of the
- * document: no sums across threads, and nothing depends on other documents or on the cut into tasks (tiles of keys, or of queries
- * in the second backward pass, begin at multiples of TILE_ROWS of their document).
+ * Scores are made transposed.  In the forward pass and for dq, queries are lanes: S^T [keys,
+ * queries] comes out of the micro-kernel in the layout that its right operand has, so that softmax
+ * runs along keys without touching lanes, and O^T = V^T P^T needs no repacking of P.  For dk and dv
+ * keys are lanes and queries run along.  Each output has one task, which adds in the order of the
+ * document: no sums across threads, and nothing depends on other documents or on the cut into tasks
+ * (tiles of keys, or of queries in the second backward pass, begin at multiples of TILE_ROWS of
+ * their document).
  */
 #include "each.h"
 
@@ -27,12 +30,13 @@ struct attn_run {
 };
 
 /*
- * The lanes of a task: `sets` runs of n lanes, each run from a new panel on.  A run is the task's tokens of one head; where there is
- * only one token (decoding) all heads together are one run.
+ * The lanes of a task: `sets` runs of n lanes, each run from a new panel on.  A run is the task's
+ * tokens of one head; where there is only one token (decoding) all heads together are one run.
  */
 struct lanes {
 	int doc, kv, head, heads;
-	long token, n, sets, pos, step;   /* first token (row of q), lanes a run, runs, position of the first lane, positions from lane to lane */
+	long token, n, sets;              /* first token (row of q), lanes a run, runs */
+	long pos, step;                   /* position of the first lane, positions from lane to lane */
 	long qlen, klen, panels;          /* panels of a run */
 };
 
@@ -47,11 +51,15 @@ static long attn_blocks(const int32_t *cu, int docs, long block)
 	return n;
 }
 
-/* What task i is: blocks of all documents, the last first (it has most keys), times kv heads, times parts of the group. */
+/*
+ * What task i is: blocks of all documents, the last first (it has most keys), times kv heads, times
+ * parts of the group.
+ */
 static struct lanes attn_lanes(const struct attn_run *r, long task)
 {
 	const struct attn *a = r->a;
-	int per = a->kv_heads * r->parts, sub = (int)(task % per), group = a->heads / a->kv_heads, d = 0;
+	int per = a->kv_heads * r->parts, sub = (int)(task % per), group = a->heads / a->kv_heads,
+		d = 0;
 	long at = r->tasks / per - 1 - task / per, blocks;
 	struct lanes l = { .kv = sub / r->parts };
 
@@ -100,14 +108,16 @@ static void scale_panel(float *p, long n, float x)
 static void pack_lanes(float *dst, const struct lanes *l, struct dbuf b, long ld, long head_dim)
 {
 	for (long s = 0; s < l->sets; s++) {
-		struct view v = { dbuf_at(b, (size_t)(l->token * ld + (l->head + s) * head_dim)), l->step ? ld : head_dim, false };
+		struct view v = { dbuf_at(b, (size_t)(l->token * ld + (l->head + s) * head_dim)),
+			l->step ? ld : head_dim, false };
 
 		pack(dst + s * l->panels * NR * head_dim, &v, 0, l->n, 0, head_dim, NR);
 	}
 }
 
 /* Lane i of the panels acc [round_up(head_dim, MR)][NR], times factor[i], into row i of `to`. */
-static void unpack_lanes(struct dbuf to, long ld, const float *acc, long n, long head_dim, const float *factor)
+static void unpack_lanes(
+	struct dbuf to, long ld, const float *acc, long n, long head_dim, const float *factor)
 {
 	float row[HEAD_DIM_MAX];
 	struct dbuf from = { (struct dmem *)row, DT_F32 };
@@ -121,12 +131,14 @@ static void unpack_lanes(struct dbuf to, long ld, const float *acc, long n, long
 	}
 }
 
-static void store_lanes(struct dbuf b, long ld, const struct lanes *l, const float *acc, long head_dim, const float *factor)
+static void store_lanes(struct dbuf b, long ld, const struct lanes *l, const float *acc,
+	long head_dim, const float *factor)
 {
 	long size = l->panels * round_up(head_dim, MR) * NR;
 
 	for (long s = 0; s < l->sets; s++)
-		unpack_lanes(dbuf_at(b, (size_t)(l->token * ld + (l->head + s) * head_dim)), l->step ? ld : head_dim, acc + s * size, l->n, head_dim, factor + s * l->panels * NR);
+		unpack_lanes(dbuf_at(b, (size_t)(l->token * ld + (l->head + s) * head_dim)),
+			l->step ? ld : head_dim, acc + s * size, l->n, head_dim, factor + s * l->panels * NR);
 }
 
 /* Row of lse and delta that lane i of run s has. */
@@ -135,12 +147,17 @@ static long stat_at(const struct attn *a, const struct lanes *l, long s, long i)
 	return l->step ? (l->head + s) * a->t + l->token + i : (l->head + i) * a->t + l->token;
 }
 
-/* Keys (or values) from..from+n-1 of a document as a view; those in pages are gathered into tmp first. */
-static struct view key_view(const struct attn_run *r, const struct lanes *l, struct dbuf b, long ld, long from, long n, float *tmp, bool across)
+/*
+ * Keys (or values) from..from+n-1 of a document as a view; those in pages are gathered into tmp
+ * first.
+ */
+static struct view key_view(const struct attn_run *r, const struct lanes *l, struct dbuf b, long ld,
+	long from, long n, float *tmp, bool across)
 {
 	const struct attn *a = r->a;
 	const int32_t *page = a->pages ? i32(a->pages) + (long)l->doc * a->pages_stride : NULL;
-	struct dbuf head = dbuf_at(b, (size_t)(l->kv * a->head_dim)), to = { (struct dmem *)tmp, DT_F32 };
+	struct dbuf head = dbuf_at(b, (size_t)(l->kv * a->head_dim)),
+		to = { (struct dmem *)tmp, DT_F32 };
 
 	if (!page)
 		return (struct view){ dbuf_at(head, (size_t)((r->cu_k[l->doc] + from) * ld)), ld, across };
@@ -177,14 +194,21 @@ static void score_panel(float *s, long n, const float *rows, const float *lanes,
 		micro(head_dim, rows + j * head_dim, lanes, s + j * NR, NR, false);
 }
 
-/* acc[head_dim][NR] += across [n, head_dim] (packed in MR panels of `stride` rows along, beginning at row `from`) times s[n][NR]. */
-static void add_panel(float *acc, const float *across, long stride, long from, const float *s, long n, long head_dim)
+/*
+ * acc[head_dim][NR] += across [n, head_dim] (packed in MR panels of `stride` rows along, beginning
+ * at row `from`) times s[n][NR].
+ */
+static void add_panel(
+	float *acc, const float *across, long stride, long from, const float *s, long n, long head_dim)
 {
 	for (long c = 0; c < head_dim; c += MR)
 		micro(n, across + c * stride + from * MR, s, acc + c * NR, NR, true);
 }
 
-/* The keys of a tile from `key` (n of them) that a panel of queries at lo..hi sees: how many, from the first; 0: none. */
+/*
+ * The keys of a tile from `key` (n of them) that a panel of queries at lo..hi sees: how many, from
+ * the first; 0: none.
+ */
 static long keys_seen(long key, long n, long lo, long hi, long window)
 {
 	if (key > hi || (window > 0 && key + n <= lo - window + 1))
@@ -193,9 +217,12 @@ static long keys_seen(long key, long n, long lo, long hi, long window)
 }
 
 /* Scores of one panel of queries, capped and masked; returns how many keys they see. */
-static long query_scores(const struct attn *a, const struct lanes *l, float *s, long panel, const float *keys, const float *q, long key, long n)
+static long query_scores(const struct attn *a, const struct lanes *l, float *s, long panel,
+	const float *keys, const float *q, long key, long n)
 {
-	long lo = l->pos + panel * NR * l->step, last = l->n - 1 < panel * NR + NR - 1 ? l->n - 1 : panel * NR + NR - 1, hi = l->pos + last * l->step;
+	long lo = l->pos + panel * NR * l->step,
+		last = l->n - 1 < panel * NR + NR - 1 ? l->n - 1 : panel * NR + NR - 1,
+		hi = l->pos + last * l->step;
 	long seen = keys_seen(key, n, lo, hi, a->window);
 
 	if (seen == 0)
@@ -208,7 +235,10 @@ static long query_scores(const struct attn *a, const struct lanes *l, float *s, 
 	return seen;
 }
 
-/* One more tile of keys for a panel: p = exp(s - m) in place; m (running maximum), sum and acc follow. */
+/*
+ * One more tile of keys for a panel: p = exp(s - m) in place; m (running maximum), sum and acc
+ * follow.
+ */
 static void softmax_panel(float *s, long n, float *m, float *sum, float *acc, long head_dim)
 {
 	vf top[2] = { vload(m), vload(m + VW) }, add[2] = { vset(0), vset(0) }, shrink[2];
@@ -243,10 +273,15 @@ static void attn_fwd_task(void *ctx, long task, int worker)
 	const struct attn *a = r->a;
 	struct lanes l = attn_lanes(r, task);
 	float *mem = (float *)(void *)(r->own + (size_t)worker * r->own_bytes), m[LANES], sum[LANES];
-	long dim = a->head_dim, size = round_up(dim, MR) * NR, all = l.sets * l.panels, last = l.pos + (l.step ? l.n - 1 : 0);
-	float *q = take(&mem, all * NR * dim), *acc = take(&mem, all * size), *s = take(&mem, TILE_ROWS * NR);
-	float *keys = take(&mem, TILE_ROWS * dim), *values = take(&mem, TILE_ROWS * size / NR), *tmp = take(&mem, TILE_ROWS * dim);
-	long key = a->window > 0 && l.pos - a->window + 1 > 0 ? (l.pos - a->window + 1) / TILE_ROWS * TILE_ROWS : 0;
+	long dim = a->head_dim, size = round_up(dim, MR) * NR, all = l.sets * l.panels,
+		last = l.pos + (l.step ? l.n - 1 : 0);
+	float *q = take(&mem, all * NR * dim), *acc = take(&mem, all * size),
+		*s = take(&mem, TILE_ROWS * NR);
+	float *keys = take(&mem, TILE_ROWS * dim), *values = take(&mem, TILE_ROWS * size / NR),
+		*tmp = take(&mem, TILE_ROWS * dim);
+	long key = a->window > 0 && l.pos - a->window + 1 > 0
+		? (l.pos - a->window + 1) / TILE_ROWS * TILE_ROWS
+		: 0;
 
 	pack_lanes(q, &l, a->q, a->ldq, dim);
 	scale_panel(q, all * NR * dim, a->scale);
@@ -286,9 +321,14 @@ static struct attn_run attn_plan(struct device *d, const struct attn *a, long lo
 {
 	struct cpu *c = d->impl;
 	int group = a->heads / a->kv_heads, most = LANES / NR;
-	struct attn_run r = { .a = a, .cu_q = i32(a->cu_q), .cu_k = i32(a->cu_k), .own = (char *)c->space + shared_bytes(), .own_bytes = own_bytes() };
+	struct attn_run r = { .a = a,
+		.cu_q = i32(a->cu_q),
+		.cu_k = i32(a->cu_k),
+		.own = (char *)c->space + shared_bytes(),
+		.own_bytes = own_bytes() };
 
-	assert(is_float(a->q) && is_float(a->k) && is_float(a->v) && a->heads % a->kv_heads == 0 && a->head_dim <= HEAD_DIM_MAX);
+	assert(is_float(a->q) && is_float(a->k) && is_float(a->v) && a->heads % a->kv_heads == 0 &&
+		a->head_dim <= HEAD_DIM_MAX);
 	r.heads = group < most ? group : most;
 	r.parts = (group + r.heads - 1) / r.heads;
 	r.block = LANES / r.heads / NR * NR;
@@ -312,7 +352,8 @@ static void op_attn_fwd(struct device *d, const struct attn *a, struct dbuf o, s
 /* ---- backward: dq, with queries as lanes ---- */
 
 /* dp (in t) -> ds (in s): ds = p * (dp - delta) * cap'(s), p = exp(s - lse). */
-static void ds_panel(float *s, const float *t, long n, const float *lse, const float *delta, float softcap)
+static void ds_panel(
+	float *s, const float *t, long n, const float *lse, const float *delta, float softcap)
 {
 	vf slope = vset(1), k = vset(softcap != 0 ? 1.f / softcap : 0);
 
@@ -323,7 +364,8 @@ static void ds_panel(float *s, const float *t, long n, const float *lse, const f
 			if (softcap != 0)
 				slope = 1.f - x * k * (x * k);
 			/* A masked pair (p = 0, x = -inf) has no slope. */
-			vstore(s + j * NR + h, vpick(p == 0.f, vset(0), p * (vload(t + j * NR + h) - vload(delta + h)) * slope));
+			vstore(s + j * NR + h,
+				vpick(p == 0.f, vset(0), p * (vload(t + j * NR + h) - vload(delta + h)) * slope));
 		}
 }
 
@@ -349,12 +391,18 @@ static void attn_dq_task(void *ctx, long task, int worker)
 	const struct attn_run *r = ctx;
 	const struct attn *a = r->a;
 	struct lanes l = attn_lanes(r, task);
-	float *mem = (float *)(void *)(r->own + (size_t)worker * r->own_bytes), lse[LANES] = {0}, delta[LANES] = {0};
-	long dim = a->head_dim, size = round_up(dim, MR) * NR, all = l.sets * l.panels, last = l.pos + (l.step ? l.n - 1 : 0);
-	float *q = take(&mem, all * NR * dim), *d_o = take(&mem, all * NR * dim), *acc = take(&mem, all * size);
+	float *mem = (float *)(void *)(r->own + (size_t)worker * r->own_bytes), lse[LANES] = { 0 },
+		delta[LANES] = { 0 };
+	long dim = a->head_dim, size = round_up(dim, MR) * NR, all = l.sets * l.panels,
+		last = l.pos + (l.step ? l.n - 1 : 0);
+	float *q = take(&mem, all * NR * dim), *d_o = take(&mem, all * NR * dim),
+		*acc = take(&mem, all * size);
 	float *s = take(&mem, TILE_ROWS * NR), *t = take(&mem, TILE_ROWS * NR);
-	float *keys = take(&mem, TILE_ROWS * dim), *across = take(&mem, TILE_ROWS * size / NR), *values = take(&mem, TILE_ROWS * dim);
-	long key = a->window > 0 && l.pos - a->window + 1 > 0 ? (l.pos - a->window + 1) / TILE_ROWS * TILE_ROWS : 0;
+	float *keys = take(&mem, TILE_ROWS * dim), *across = take(&mem, TILE_ROWS * size / NR),
+		*values = take(&mem, TILE_ROWS * dim);
+	long key = a->window > 0 && l.pos - a->window + 1 > 0
+		? (l.pos - a->window + 1) / TILE_ROWS * TILE_ROWS
+		: 0;
 
 	pack_lanes(q, &l, a->q, a->ldq, dim);
 	scale_panel(q, all * NR * dim, a->scale);
@@ -388,7 +436,8 @@ static void attn_dq_task(void *ctx, long task, int worker)
 /* ---- backward: dk and dv, with keys as lanes ---- */
 
 /* s[n][NR]: rows are queries pos.., lanes are keys key..; scores become p, t becomes ds. */
-static void p_ds_panel(float *s, float *t, long n, const float *lse, const float *delta, float softcap)
+static void p_ds_panel(
+	float *s, float *t, long n, const float *lse, const float *delta, float softcap)
 {
 	vf slope = vset(1), k = vset(softcap != 0 ? 1.f / softcap : 0);
 
@@ -399,7 +448,8 @@ static void p_ds_panel(float *s, float *t, long n, const float *lse, const float
 			if (softcap != 0)
 				slope = 1.f - x * k * (x * k);
 			vstore(s + j * NR + h, p);
-			vstore(t + j * NR + h, vpick(p == 0.f, vset(0), p * (vload(t + j * NR + h) - delta[j]) * slope));
+			vstore(t + j * NR + h,
+				vpick(p == 0.f, vset(0), p * (vload(t + j * NR + h) - delta[j]) * slope));
 		}
 }
 
@@ -411,8 +461,15 @@ static void mask_keys(float *s, long n, long pos, long key, long window)
 				s[i] = -INFINITY;
 }
 
-/* What a tile of queries needs: packed along head_dim (q, d_o) and along the queries (q_across, d_o_across). */
-struct query_tile { float *q, *d_o, *q_across, *d_o_across; const float *lse, *delta; long pos, n; };
+/*
+ * What a tile of queries needs: packed along head_dim (q, d_o) and along the queries (q_across,
+ * d_o_across).
+ */
+struct query_tile {
+	float *q, *d_o, *q_across, *d_o_across;
+	const float *lse, *delta;
+	long pos, n;
+};
 
 static void pack_queries(const struct attn_run *r, struct query_tile *t, long token, int head)
 {
@@ -432,9 +489,11 @@ static void pack_queries(const struct attn_run *r, struct query_tile *t, long to
 }
 
 /* One panel of keys from `key` with one tile of queries. */
-static void key_panel(const struct attn *a, const struct query_tile *q, float *s, float *t, const float *k, const float *v, float *dk, float *dv, long key)
+static void key_panel(const struct attn *a, const struct query_tile *q, float *s, float *t,
+	const float *k, const float *v, float *dk, float *dv, long key)
 {
-	long from = key > q->pos ? (key - q->pos) / MR * MR : 0, n = q->n - from, pos = q->pos + from, dim = a->head_dim;
+	long from = key > q->pos ? (key - q->pos) / MR * MR : 0, n = q->n - from, pos = q->pos + from,
+		dim = a->head_dim;
 
 	if (n <= 0 || (a->window > 0 && pos >= key + NR - 1 + a->window))
 		return;
@@ -453,14 +512,19 @@ static void attn_dkv_task(void *ctx, long task, int worker)
 {
 	const struct attn_run *r = ctx;
 	const struct attn *a = r->a;
-	struct lanes l = attn_lanes(r, task);   /* the keys: block `token` of the document, as lanes of one run */
+	struct lanes l = attn_lanes(r, task);   /* of which the place of the keys is used */
 	float *mem = (float *)(void *)(r->own + (size_t)worker * r->own_bytes), ones[LANES];
-	long dim = a->head_dim, size = round_up(dim, MR) * NR, n = l.klen - l.pos < r->block ? l.klen - l.pos : r->block, panels = panel_count(n);
-	float *k = take(&mem, panels * NR * dim), *v = take(&mem, panels * NR * dim), *dk = take(&mem, panels * size), *dv = take(&mem, panels * size);
+	long dim = a->head_dim, size = round_up(dim, MR) * NR,
+		n = l.klen - l.pos < r->block ? l.klen - l.pos : r->block, panels = panel_count(n);
+	float *k = take(&mem, panels * NR * dim), *v = take(&mem, panels * NR * dim),
+		*dk = take(&mem, panels * size), *dv = take(&mem, panels * size);
 	float *s = take(&mem, TILE_ROWS * NR), *t = take(&mem, TILE_ROWS * NR);
-	struct query_tile q = { .q = take(&mem, TILE_ROWS * dim), .d_o = take(&mem, TILE_ROWS * dim),
-		.q_across = take(&mem, TILE_ROWS * size / NR), .d_o_across = take(&mem, TILE_ROWS * size / NR) };
-	struct view kv = key_view(r, &l, a->k, a->ldk, l.pos, n, NULL, false), vv = key_view(r, &l, a->v, a->ldv, l.pos, n, NULL, false);
+	struct query_tile q = { .q = take(&mem, TILE_ROWS * dim),
+		.d_o = take(&mem, TILE_ROWS * dim),
+		.q_across = take(&mem, TILE_ROWS * size / NR),
+		.d_o_across = take(&mem, TILE_ROWS * size / NR) };
+	struct view kv = key_view(r, &l, a->k, a->ldk, l.pos, n, NULL, false),
+		vv = key_view(r, &l, a->v, a->ldv, l.pos, n, NULL, false);
 
 	pack(k, &kv, 0, n, 0, dim, NR);
 	pack(v, &vv, 0, n, 0, dim, NR);
@@ -473,23 +537,27 @@ static void attn_dkv_task(void *ctx, long task, int worker)
 			q.n = l.qlen - q.pos < TILE_ROWS ? l.qlen - q.pos : TILE_ROWS;
 			pack_queries(r, &q, r->cu_q[l.doc] + q.pos, h);
 			for (long p = 0; p < panels; p++)
-				key_panel(a, &q, s, t, k + p * NR * dim, v + p * NR * dim, dk + p * size, dv + p * size, l.pos + p * NR);
+				key_panel(a, &q, s, t, k + p * NR * dim, v + p * NR * dim, dk + p * size,
+					dv + p * size, l.pos + p * NR);
 		}
 	for (long i = 0; i < LANES; i++)
 		ones[i] = 1;
-	unpack_lanes(dbuf_at(r->dv, (size_t)((r->cu_k[l.doc] + l.pos) * a->ldv + l.kv * dim)), a->ldv, dv, n, dim, ones);
+	unpack_lanes(dbuf_at(r->dv, (size_t)((r->cu_k[l.doc] + l.pos) * a->ldv + l.kv * dim)), a->ldv,
+		dv, n, dim, ones);
 	for (long i = 0; i < LANES; i++)
 		ones[i] = a->scale;
-	unpack_lanes(dbuf_at(r->dk, (size_t)((r->cu_k[l.doc] + l.pos) * a->ldk + l.kv * dim)), a->ldk, dk, n, dim, ones);
+	unpack_lanes(dbuf_at(r->dk, (size_t)((r->cu_k[l.doc] + l.pos) * a->ldk + l.kv * dim)), a->ldk,
+		dk, n, dim, ones);
 }
 
-static void op_attn_bwd(struct device *d, const struct attn *a, struct dbuf dq, struct dbuf dk, struct dbuf dv, struct dbuf o, struct dbuf d_o,
-	struct dmem *lse, struct dmem *delta)
+static void op_attn_bwd(struct device *d, const struct attn *a, struct dbuf dq, struct dbuf dk,
+	struct dbuf dv, struct dbuf o, struct dbuf d_o, struct dmem *lse, struct dmem *delta)
 {
 	struct pool *pool = ((struct cpu *)d->impl)->pool;
 	struct attn_run r = attn_plan(d, a, a->max_q);
 
-	assert(!a->pages && is_float(dq) && is_float(dk) && is_float(dv) && is_float(o) && is_float(d_o));
+	assert(
+		!a->pages && is_float(dq) && is_float(dk) && is_float(dv) && is_float(o) && is_float(d_o));
 	r.o = o;
 	r.d_o = d_o;
 	r.dq = dq;

@@ -1,12 +1,18 @@
 #ifndef TUNE_CPU_EACH_H
 #define TUNE_CPU_EACH_H
-/* each: run a range of rows (or elements) on the pool in fixed blocks; and small accessors.  Part of ops/, compiled once a path. */
+/*
+ * each: run a range of rows (or elements) on the pool in fixed blocks; and small accessors.  Part
+ * of ops/, compiled once a path.
+ */
 #include <assert.h>
 
 #include "tools/tune-train/core/cpu/cpu.h"
 #include "tools/tune-train/core/cpu/vec.h"
 
-/* A range copies its arguments first: a store through a float pointer might change *args, for all the compiler knows, but not a local. */
+/*
+ * A range copies its arguments first: a store through a float pointer might change *args, for all
+ * the compiler knows, but not a local.
+ */
 typedef void range_fn(const void *args, long lo, long hi);
 struct each { range_fn *fn; const void *args; long n, block; };
 

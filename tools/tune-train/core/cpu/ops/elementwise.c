@@ -55,8 +55,8 @@ VINLINE vf activation(int act, vf x, vf *dx)
 	}
 	if (act == ACT_GELU_TANH) {
 		/*
-		 * 0.5 * (1 + tanh(z)) = e / (e + 1) = t with e = exp(2z); the derivative of tanh is made of t and 1 - t,
-		 * neither by a difference that cancels.
+		 * 0.5 * (1 + tanh(z)) = e / (e + 1) = t with e = exp(2z); the derivative of tanh is made of
+		 * t and 1 - t, neither by a difference that cancels.
 		 */
 		e = vexp(2.f * k * (x + 0.044715f * x * x * x));
 		s = 1.f / (e + 1.f);
@@ -113,7 +113,8 @@ VINLINE void gated_bwd_rows(struct gated_args a, long lo, long hi)
 	for (long t = lo; t < hi; t++)
 		EACH_VEC(i, n, 0, a.f) {
 			long at = 2 * t * a.f + i;
-			vf g = get(a.gu, at, (int)n), u = get(a.gu, at + a.f, (int)n), dy = get(a.dy, t * a.f + i, (int)n);
+			vf g = get(a.gu, at, (int)n), u = get(a.gu, at + a.f, (int)n),
+				dy = get(a.dy, t * a.f + i, (int)n);
 			vf y = activation(a.act, g, &dx);
 
 			put(a.dgu, at, dy * u * dx, (int)n);
@@ -137,7 +138,8 @@ static void gated_bwd_range(const void *p, long lo, long hi)
 	}
 }
 
-static void op_gated_bwd(struct device *d, struct dbuf dgu, struct dbuf dy, struct dbuf gu, int act, long t, long f)
+static void op_gated_bwd(
+	struct device *d, struct dbuf dgu, struct dbuf dy, struct dbuf gu, int act, long t, long f)
 {
 	struct gated_args a = { .dy = dy, .gu = gu, .dgu = dgu, .act = act, .f = f };
 
@@ -146,7 +148,14 @@ static void op_gated_bwd(struct device *d, struct dbuf dgu, struct dbuf dy, stru
 }
 
 /* ---- rope ---- */
-struct rope_args { struct dbuf x; long ld; int heads, head_dim; const float *cs; const int32_t *pos; bool inverse; };
+struct rope_args {
+	struct dbuf x;
+	long ld;
+	int heads, head_dim;
+	const float *cs;
+	const int32_t *pos;
+	bool inverse;
+};
 
 static void rope_range(const void *p, long lo, long hi)
 {
@@ -169,7 +178,8 @@ static void rope_range(const void *p, long lo, long hi)
 	}
 }
 
-static void op_rope(struct device *d, struct dbuf x, long ld, int heads, int head_dim, struct dmem *cs, struct dmem *pos, long t, bool inverse)
+static void op_rope(struct device *d, struct dbuf x, long ld, int heads, int head_dim,
+	struct dmem *cs, struct dmem *pos, long t, bool inverse)
 {
 	struct rope_args a = { x, ld, heads, head_dim, f32(cs), i32(pos), inverse };
 
@@ -178,7 +188,13 @@ static void op_rope(struct device *d, struct dbuf x, long ld, int heads, int hea
 }
 
 /* ---- dropout: one Philox block for each four elements of the record ---- */
-struct dropout_args { struct dbuf y, x; float p; uint32_t key[2], step, layer; const uint32_t *rec, *off; long c; };
+struct dropout_args {
+	struct dbuf y, x;
+	float p;
+	uint32_t key[2], step, layer;
+	const uint32_t *rec, *off;
+	long c;
+};
 
 static void dropout_range(const void *ptr, long lo, long hi)
 {
@@ -205,8 +221,8 @@ static void dropout_range(const void *ptr, long lo, long hi)
 	}
 }
 
-static void op_dropout(struct device *d, struct dbuf y, struct dbuf x, float p, uint64_t seed, uint32_t step, uint32_t layer,
-	struct dmem *rec, struct dmem *off, long t, long c)
+static void op_dropout(struct device *d, struct dbuf y, struct dbuf x, float p, uint64_t seed,
+	uint32_t step, uint32_t layer, struct dmem *rec, struct dmem *off, long t, long c)
 {
 	struct dropout_args a = { .y = y, .x = x, .p = p, .step = step, .layer = layer,
 		.rec = (const uint32_t *)(void *)rec, .off = (const uint32_t *)(void *)off, .c = c };

@@ -1,12 +1,14 @@
 /*
  * gemm: C (+)= alpha * op(A) op(B) (+ bias), over packed panels.
  *
- * K is cut into superblocks (at most KS) and these into blocks (at most KC), both functions of K alone; an element is the sum over
- * blocks, in order, of one chain a block.  So its bits depend on its row of A, its column of B and K: not on M, N, threads or tiles.
+ * K is cut into superblocks (at most KS) and these into blocks (at most KC), both functions of K
+ * alone; an element is the sum over blocks, in order, of one chain a block.  So its bits depend on
+ * its row of A, its column of B and K: not on M, N, threads or tiles.
  *
- * For each superblock all threads pack A (shared), then take tasks: some columns times some rows.  A task packs its part of B,
- * small enough for the L2 cache, and goes down the rows in steps of MC, with a panel of B in the L1 cache.  A tile of C is summed
- * in floats and written once: with alpha, bias, the old C, and the rounding to bf16.
+ * For each superblock all threads pack A (shared), then take tasks: some columns times some rows.
+ * A task packs its part of B, small enough for the L2 cache, and goes down the rows in steps of MC,
+ * with a panel of B in the L1 cache.  A tile of C is summed in floats and written once: with alpha,
+ * bias, the old C, and the rounding to bf16.
  */
 
 #include "each.h"
@@ -26,13 +28,16 @@ struct gemm_run {
 	long m0, m, n0, n, k0, k, kc;         /* this block of C, this superblock, its blocks */
 	bool first, last;                     /* superblock */
 	long rows, row_tasks, columns;        /* a task */
-	float *panels, *part;                 /* packed A; partial sums [m, n] for a bf16 C, else NULL */
+	float *panels, *part; /* packed A; partial sums [m, n] for a bf16 C, else NULL */
 	char *own; size_t own_bytes;          /* a worker's own memory: panels of B, tile of C */
 };
 
 static long round_up(long x, long unit) { return (x + unit - 1) / unit * unit; }
 /* x in equal parts of at most `most`, in multiples of unit. */
-static long even(long x, long most, long unit) { return round_up((x + (x + most - 1) / most - 1) / ((x + most - 1) / most), unit); }
+static long even(long x, long most, long unit)
+{
+	return round_up((x + (x + most - 1) / most - 1) / ((x + most - 1) / most), unit);
+}
 
 /* ---- memory: one reservation at open, touched as needed ---- */
 static size_t own_bytes(void) { return (size_t)(NC * KS + MC * NC) * 4; }
@@ -66,7 +71,8 @@ VINLINE void finish_row(struct dbuf out, const float *x, float alpha, struct dbu
 /* The same with the types as constants, so that the loop has no branches. */
 static void store_row(struct dbuf out, const float *x, float alpha, struct dbuf add, long n)
 {
-	const struct dbuf none = DBUF_NONE, floats_out = { out.p, DT_F32 }, halves_out = { out.p, DT_BF16 };
+	const struct dbuf none = DBUF_NONE, floats_out = { out.p, DT_F32 },
+		halves_out = { out.p, DT_BF16 };
 
 	if (!add.p && out.t == DT_F32)
 		finish_row(floats_out, x, alpha, none, n);
@@ -82,14 +88,20 @@ static void store_row(struct dbuf out, const float *x, float alpha, struct dbuf 
 		finish_row(halves_out, x, alpha, (struct dbuf){ add.p, DT_BF16 }, n);
 }
 
-/* The finished sums of a tile (row stride ldt) go into C, or into the partial sums; with what is there, or the bias. */
-static void gemm_store(const struct gemm_run *r, const float *tile, long ldt, long row, long rows, long col, long columns)
+/*
+ * The finished sums of a tile (row stride ldt) go into C, or into the partial sums; with what is
+ * there, or the bias.
+ */
+static void gemm_store(const struct gemm_run *r, const float *tile, long ldt, long row, long rows,
+	long col, long columns)
 {
 	const struct gemm *g = r->g;
 
 	for (long i = 0; i < rows; i++) {
-		struct dbuf c = dbuf_at(g->c, (size_t)((r->m0 + row + i) * g->ldc + r->n0 + col)), add = DBUF_NONE;
-		struct dbuf part = { r->part ? (struct dmem *)(r->part + (row + i) * r->n + col) : NULL, DT_F32 };
+		struct dbuf c = dbuf_at(g->c, (size_t)((r->m0 + row + i) * g->ldc + r->n0 + col)),
+			add = DBUF_NONE;
+		struct dbuf part = { r->part ? (struct dmem *)(r->part + (row + i) * r->n + col) : NULL,
+			DT_F32 };
 
 		if (!r->first)
 			add = r->part ? part : c;
@@ -101,7 +113,8 @@ static void gemm_store(const struct gemm_run *r, const float *tile, long ldt, lo
 	}
 }
 
-static void gemm_tile(const struct gemm_run *r, const float *b, float *tile, long row, long rows, long columns)
+static void gemm_tile(
+	const struct gemm_run *r, const float *b, float *tile, long row, long rows, long columns)
 {
 	long all = round_up(r->m, MR), ldt = round_up(columns, NR);
 
@@ -119,7 +132,8 @@ static void gemm_task(void *ctx, long task, int worker)
 {
 	const struct gemm_run *r = ctx;
 	float *b = (float *)(void *)(r->own + (size_t)worker * r->own_bytes), *tile = b + NC * KS;
-	long col = task / r->row_tasks * r->columns, columns = r->n - col < r->columns ? r->n - col : r->columns;
+	long col = task / r->row_tasks * r->columns,
+		columns = r->n - col < r->columns ? r->n - col : r->columns;
 	long row = task % r->row_tasks * r->rows, end = row + r->rows < r->m ? row + r->rows : r->m;
 
 	for (long k = 0; k < r->k; k += r->kc) {
@@ -135,7 +149,10 @@ static void gemm_task(void *ctx, long task, int worker)
 	}
 }
 
-/* Tasks: at least 4 a thread if there is enough work, columns first (each column is then packed once). */
+/*
+ * Tasks: at least 4 a thread if there is enough work, columns first (each column is then packed
+ * once).
+ */
 static void gemm_split(struct gemm_run *r, int threads)
 {
 	long want = threads == 1 ? 1 : 4L * threads, columns, parts;
@@ -171,7 +188,9 @@ static long least(long a, long b) { return a < b ? a : b; }
 static size_t op_workspace(struct device *d, long max_m, long max_n, long max_k)
 {
 	const struct cpu *c = d->impl;
-	size_t bytes = (size_t)(least(max_m, MS) * least(max_k, KS) + (max_k > KS ? least(max_m, MS) * least(max_n, NS) : 0)) * 4;
+	size_t bytes = (size_t)(least(max_m, MS) * least(max_k, KS) +
+		(max_k > KS ? least(max_m, MS) * least(max_n, NS) : 0)) *
+		4;
 
 	return bytes + (size_t)c->threads * own_bytes();
 }

@@ -1,8 +1,9 @@
 /*
  * gemv: C = alpha * A B^T for a few rows of A, as in decoding: bound by reading B once.
  *
- * Blocks of 8 rows of B are transposed in registers and used at once; nothing is packed.  Each element is still the chain over k
- * of the micro-kernel, cut into the same blocks, so its bits are those of the packed path.
+ * Blocks of 8 rows of B are transposed in registers and used at once; nothing is packed.  Each
+ * element is still the chain over k of the micro-kernel, cut into the same blocks, so its bits are
+ * those of the packed path.
  */
 #include "each.h"
 
@@ -12,10 +13,12 @@ enum { GEMV_ROWS = 4, GEMV_COLUMNS = 32 };
 struct gemv { const struct gemm *g; const float *x; long ks; };
 
 /* out[i][j] (+)= chain over kc of x[i][k] * w[j][k], m rows by `groups` times 8 columns. */
-VINLINE void gemv_chain(const int m, const int groups, const bool bf, const char *w, long ld, const float *x, long ldx, long kc, float *out, bool add)
+VINLINE void gemv_chain(const int m, const int groups, const bool bf, const char *w, long ld,
+	const float *x, long ldx, long kc, float *out, bool add)
 {
 	const long size = bf ? 2 : 4, step = ld * size;
-	const char *ahead = w + GEMV_COLUMNS * step;   /* the next columns, which usually lie next: too many rows for the hardware to see */
+	/* The next columns, which usually lie next: so many rows are no stream to the hardware. */
+	const char *ahead = w + GEMV_COLUMNS * step;
 	vf s[GEMV_ROWS][GEMV_COLUMNS / 8];
 
 #pragma GCC unroll 4
@@ -54,7 +57,8 @@ VINLINE void gemv_chain(const int m, const int groups, const bool bf, const char
 }
 
 /* All 32 columns; more rows leave registers for fewer columns at once. */
-VINLINE void gemv_chains(long m, const bool bf, const char *w, long ld, const float *x, long ldx, long kc, float *out, bool add)
+VINLINE void gemv_chains(long m, const bool bf, const char *w, long ld, const float *x, long ldx,
+	long kc, float *out, bool add)
 {
 	const long half = GEMV_COLUMNS / 2 * ld * (bf ? 2 : 4);
 
@@ -84,12 +88,15 @@ static void gemv_columns(const struct gemv *v, long col)
 			long kc = ks - k < block ? ks - k : block, at = col * g->ldb + k0 + k;
 
 			if (g->b.t == DT_BF16)
-				gemv_chains(g->m, true, (const char *)g->b.p + at * 2, g->ldb, v->x + k0 + k, g->k, kc, out, k > 0);
+				gemv_chains(g->m, true, (const char *)g->b.p + at * 2, g->ldb, v->x + k0 + k, g->k,
+					kc, out, k > 0);
 			else
-				gemv_chains(g->m, false, (const char *)g->b.p + at * 4, g->ldb, v->x + k0 + k, g->k, kc, out, k > 0);
+				gemv_chains(g->m, false, (const char *)g->b.p + at * 4, g->ldb, v->x + k0 + k, g->k,
+					kc, out, k > 0);
 		}
 		for (long i = 0; i < g->m; i++) {
-			struct dbuf c = dbuf_at(g->c, (size_t)(i * g->ldc + col)), add = DBUF_NONE, part = { (struct dmem *)(sum + i * GEMV_COLUMNS), DT_F32 };
+			struct dbuf c = dbuf_at(g->c, (size_t)(i * g->ldc + col)), add = DBUF_NONE,
+				part = { (struct dmem *)(sum + i * GEMV_COLUMNS), DT_F32 };
 
 			if (k0 > 0)
 				add = part;
@@ -97,7 +104,8 @@ static void gemv_columns(const struct gemv *v, long col)
 				add = c;
 			else if (g->bias.p)
 				add = dbuf_at(g->bias, (size_t)col);
-			store_row(k0 + v->ks < g->k ? part : c, out + i * GEMV_COLUMNS, g->alpha, add, GEMV_COLUMNS);
+			store_row(
+				k0 + v->ks < g->k ? part : c, out + i * GEMV_COLUMNS, g->alpha, add, GEMV_COLUMNS);
 		}
 	}
 }
@@ -114,11 +122,13 @@ static long gemv(struct device *d, const struct gemm *g)
 	float *x = ((struct cpu *)d->impl)->space;
 	struct gemv v = { .g = g, .x = x, .ks = even(g->k, KS, 8) };
 
-	if (g->op != GEMM_NT || g->m > GEMV_ROWS || g->k % 8 != 0 || g->k > KS * MS / GEMV_ROWS || g->n < GEMV_COLUMNS)
+	if (g->op != GEMM_NT || g->m > GEMV_ROWS || g->k % 8 != 0 || g->k > KS * MS / GEMV_ROWS ||
+		g->n < GEMV_COLUMNS)
 		return 0;
 	for (long i = 0; i < g->m; i++)
 		EACH_VEC(k, w, 0, g->k)
-			put((struct dbuf){ (struct dmem *)x, DT_F32 }, i * g->k + k, get(g->a, i * g->lda + k, (int)w), (int)w);
+			put((struct dbuf){ (struct dmem *)x, DT_F32 }, i * g->k + k,
+				get(g->a, i * g->lda + k, (int)w), (int)w);
 	each(d, g->n / GEMV_COLUMNS, 1 + 65536 / (GEMV_COLUMNS * g->k), gemv_range, &v);
 	return g->n / GEMV_COLUMNS * GEMV_COLUMNS;
 }
@@ -134,8 +144,12 @@ static long gemv(struct device *d, const struct gemm *g)
 static void gemm_packed(struct device *d, const struct gemm *g)
 {
 	struct cpu *c = d->impl;
-	struct gemm_run r = { .g = g, .a = { g->a, g->lda, g->op == GEMM_TN }, .b = { g->b, g->ldb, g->op != GEMM_NT },
-		.panels = c->space, .own = (char *)c->space + shared_bytes(), .own_bytes = own_bytes() };
+	struct gemm_run r = { .g = g,
+		.a = { g->a, g->lda, g->op == GEMM_TN },
+		.b = { g->b, g->ldb, g->op != GEMM_NT },
+		.panels = c->space,
+		.own = (char *)c->space + shared_bytes(),
+		.own_bytes = own_bytes() };
 	bool part = g->c.t != DT_F32 && g->k > KS;
 	long ms = even(g->m, MS, MR), ns = part ? NS : g->n;
 
@@ -153,7 +167,8 @@ static void op_gemm(struct device *d, const struct gemm *g)
 	struct gemm rest = *g;
 	long done;
 
-	assert(is_float(g->a) && is_float(g->b) && is_float(g->c) && !(g->bias.p && g->accumulate) && g->k > 0);
+	assert(is_float(g->a) && is_float(g->b) && is_float(g->c) && !(g->bias.p && g->accumulate) &&
+		g->k > 0);
 	if (g->m == 0 || g->n == 0)
 		return;
 	done = gemv(d, g);

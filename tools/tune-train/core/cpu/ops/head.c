@@ -1,4 +1,7 @@
-/* head: a row's log-probability of its target from its logits, and the gradient of the logits from the loss's coefficients. */
+/*
+ * head: a row's log-probability of its target from its logits, and the gradient of the logits from
+ * the loss's coefficients.
+ */
 #include "each.h"
 
 /* logits are changed in place by the backward pass; the rest is read. */
@@ -73,9 +76,15 @@ static void head_fwd_range(const void *p, long lo, long hi)
 	}
 }
 
-static void op_head_rows_fwd(struct device *d, struct dmem *logp, struct dmem *lse, struct dmem *greedy, struct dmem *logits, struct dmem *target, long r, long v)
+static void op_head_rows_fwd(struct device *d, struct dmem *logp, struct dmem *lse,
+	struct dmem *greedy, struct dmem *logits, struct dmem *target, long r, long v)
 {
-	struct head_args h = { .logits = f32(logits), .lse = f32(lse), .logp = f32(logp), .greedy = (uint8_t *)(void *)greedy, .target = i32(target), .v = v };
+	struct head_args h = { .logits = f32(logits),
+		.lse = f32(lse),
+		.logp = f32(logp),
+		.greedy = (uint8_t *)(void *)greedy,
+		.target = i32(target),
+		.v = v };
 
 	each(d, r, row_block(v), head_fwd_range, &h);
 }
@@ -100,9 +109,17 @@ static void head_bwd_range(const void *p, long lo, long hi)
 	}
 }
 
-static void op_head_rows_bwd(struct device *d, struct dmem *logits, struct dmem *lse, struct dmem *a, struct dmem *u, struct dmem *ids, struct dmem *w, int j, long r, long v)
+static void op_head_rows_bwd(struct device *d, struct dmem *logits, struct dmem *lse,
+	struct dmem *a, struct dmem *u, struct dmem *ids, struct dmem *w, int j, long r, long v)
 {
-	struct head_args h = { .logits = f32(logits), .lse = f32(lse), .a = f32(a), .u = u ? f32(u) : NULL, .ids = i32(ids), .w = f32(w), .j = j, .v = v };
+	struct head_args h = { .logits = f32(logits),
+		.lse = f32(lse),
+		.a = f32(a),
+		.u = u ? f32(u) : NULL,
+		.ids = i32(ids),
+		.w = f32(w),
+		.j = j,
+		.v = v };
 
 	each(d, r, row_block(v), head_bwd_range, &h);
 }

@@ -28,7 +28,8 @@ static void op_sumsq(struct device *d, struct dmem *sc, struct dmem *g, size_t n
 	double tiles[TILES], *sum = (double *)(void *)sc + SC_SUMSQ;
 
 	for (size_t at = 0; at < n; at += (size_t)TILE * TILES) {
-		long rest = n - at < (size_t)TILE * TILES ? (long)(n - at) : (long)TILE * TILES, count = (rest + TILE - 1) / TILE;
+		long rest = n - at < (size_t)TILE * TILES ? (long)(n - at) : (long)TILE * TILES,
+			count = (rest + TILE - 1) / TILE;
 		struct sumsq_args a = { f32(g) + at, rest, tiles };
 
 		each(d, count, 1, sumsq_range, &a);
@@ -37,7 +38,8 @@ static void op_sumsq(struct device *d, struct dmem *sc, struct dmem *g, size_t n
 	}
 }
 
-static void op_step_scalars(struct device *d, struct dmem *sc, double lr, double grad_clip, double beta1, double beta2)
+static void op_step_scalars(
+	struct device *d, struct dmem *sc, double lr, double grad_clip, double beta1, double beta2)
 {
 	double *s = (double *)(void *)sc;
 
@@ -56,14 +58,18 @@ static void op_step_scalars(struct device *d, struct dmem *sc, double lr, double
 }
 
 /* ---- AdamW ---- */
-struct adamw_args { struct dbuf p, g, m, v, w; float grad_scale, decay, beta1c, beta2, beta2c, bias2_root, eps, step_size; };
+struct adamw_args {
+	struct dbuf p, g, m, v, w;
+	float grad_scale, decay, beta1c, beta2, beta2c, bias2_root, eps, step_size;
+};
 
 static void adamw_range(const void *ptr, long lo, long hi)
 {
 	const struct adamw_args a_ = *(const struct adamw_args *)ptr, *const a = &a_;
 
 	EACH_VEC(i, n, lo, hi) {
-		vf g = get(a->g, i, (int)n) * a->grad_scale, m = get(a->m, i, (int)n), v = get(a->v, i, (int)n);
+		vf g = get(a->g, i, (int)n) * a->grad_scale, m = get(a->m, i, (int)n),
+			v = get(a->v, i, (int)n);
 		vf p = get(a->p, i, (int)n) * a->decay;
 
 		m += (g - m) * a->beta1c;
@@ -77,13 +83,23 @@ static void adamw_range(const void *ptr, long lo, long hi)
 	}
 }
 
-static void op_adamw(struct device *d, struct dmem *sc, struct dmem *master, struct dbuf w, struct dmem *grad, struct dmem *m, struct dmem *v,
-	double beta1, double beta2, double eps, double weight_decay, size_t n)
+static void op_adamw(struct device *d, struct dmem *sc, struct dmem *master, struct dbuf w,
+	struct dmem *grad, struct dmem *m, struct dmem *v, double beta1, double beta2, double eps,
+		double weight_decay, size_t n)
 {
 	const double *s = (const double *)(const void *)sc;
-	struct adamw_args a = { .p = floats(master), .g = floats(grad), .m = floats(m), .v = floats(v), .w = w,
-		.grad_scale = (float)(s[SC_CLIP] * s[SC_GRAD_SCALE]), .decay = (float)(1 - s[SC_LR] * weight_decay), .beta1c = (float)(1 - beta1),
-		.beta2 = (float)beta2, .beta2c = (float)(1 - beta2), .bias2_root = (float)sqrt(s[SC_BIAS2]), .eps = (float)eps,
+	struct adamw_args a = { .p = floats(master),
+		.g = floats(grad),
+		.m = floats(m),
+		.v = floats(v),
+		.w = w,
+		.grad_scale = (float)(s[SC_CLIP] * s[SC_GRAD_SCALE]),
+		.decay = (float)(1 - s[SC_LR] * weight_decay),
+		.beta1c = (float)(1 - beta1),
+		.beta2 = (float)beta2,
+		.beta2c = (float)(1 - beta2),
+		.bias2_root = (float)sqrt(s[SC_BIAS2]),
+		.eps = (float)eps,
 		.step_size = (float)(s[SC_LR] / s[SC_BIAS1]) };
 
 	if (s[SC_FINITE] != 0)

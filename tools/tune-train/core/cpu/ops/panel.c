@@ -1,20 +1,22 @@
 /*
  * panel: matrices in packed panels, and the micro-kernel that multiplies two of them.
  *
- * A panel holds w rows of a matrix (w = MR for the left operand, NR for the right one) with the summed index outermost: element
- * (row r, k) of panel p is at dst[p * w * kc + k * w + r].  What stands in for rows that do not exist is finite (zeros, or the last row
- * again) and its products are not used.  bf16 is widened here, so that the
- * kernel knows floats only.
+ * A panel holds w rows of a matrix (w = MR for the left operand, NR for the right one) with the
+ * summed index outermost: element (row r, k) of panel p is at dst[p * w * kc + k * w + r].  What
+ * stands in for rows that do not exist is finite (zeros, or the last row again) and its products
+ * are not used.  bf16 is widened here, so that the kernel knows floats only.
  */
 #include "each.h"
 
 enum { MR = 6, NR = 2 * VW };
 
 /*
- * c[MR][NR] (row stride ldc) = sum_k a[k][MR] * b[k][NR], or += with add.  Each element is one chain of additions over k, whatever
- * its place in the tile: a row's bits do not depend on where it lies.
+ * c[MR][NR] (row stride ldc) = sum_k a[k][MR] * b[k][NR], or += with add.  Each element is one
+ * chain of additions over k, whatever its place in the tile: a row's bits do not depend on where it
+ * lies.
  */
-static __attribute__((noinline)) void micro(long k, const float *a, const float *b, float *c, long ldc, bool add)
+static __attribute__((noinline)) void micro(
+	long k, const float *a, const float *b, float *c, long ldc, bool add)
 {
 	vf s[MR][2];
 
@@ -64,8 +66,8 @@ VINLINE __m256 halves(const void *lo, const void *hi)
 }
 
 /*
- * 8 x 8 elements, from k on in each of 8 rows, transposed: r[j] = element j of all rows.  Rows i and i + 4 share a register from the
- * load on, so that no step crosses its halves.
+ * 8 x 8 elements, from k on in each of 8 rows, transposed: r[j] = element j of all rows.  Rows i
+ * and i + 4 share a register from the load on, so that no step crosses its halves.
  */
 VINLINE void load_transposed(const char *const row[8], long k, bool bf, vf r[8])
 {
@@ -82,7 +84,8 @@ VINLINE void load_transposed(const char *const row[8], long k, bool bf, vf r[8])
 		u[3] = _mm256_unpackhi_epi16(a[2], a[3]);
 #pragma GCC unroll 2
 		for (int i = 0; i < 4; i += 2) {
-			__m256i lo = _mm256_unpacklo_epi32(u[i], u[i + 1]), hi = _mm256_unpackhi_epi32(u[i], u[i + 1]);
+			__m256i lo = _mm256_unpacklo_epi32(u[i], u[i + 1]),
+				hi = _mm256_unpackhi_epi32(u[i], u[i + 1]);
 
 			r[2 * i] = (vf)_mm256_unpacklo_epi16(zero, lo);
 			r[2 * i + 1] = (vf)_mm256_unpackhi_epi16(zero, lo);
@@ -156,7 +159,10 @@ VINLINE void pack_rows(float *dst, const void *src, bool bf, long ld, long nr, l
 	}
 }
 
-/* All panels of nr rows that lie across k: src[k * ld + r].  k is outermost: a row of the source is read once, in order. */
+/*
+ * All panels of nr rows that lie across k: src[k * ld + r].  k is outermost: a row of the source is
+ * read once, in order.
+ */
 VINLINE void pack_columns(float *dst, const void *src, bool bf, long ld, long nr, long kc, int w)
 {
 	for (long k = 0; k < kc; k++)
@@ -168,7 +174,8 @@ VINLINE void pack_columns(float *dst, const void *src, bool bf, long ld, long nr
 				for (int i = 0; i < w; i += VW)
 					vstore(out + i, widen(src, bf, k * ld + r + i));
 			} else if (w < VW && k + 1 < kc && r + VW <= nr) {
-				vstore(out, widen(src, bf, k * ld + r));   /* the lanes past w are of the next k, which comes next */
+				/* The lanes past w are of the next k, which comes next. */
+				vstore(out, widen(src, bf, k * ld + r));
 			} else {
 				for (long i = 0; i < w; i++)
 					out[i] = i < n ? widen1(src, bf, k * ld + r + i) : 0.f;
@@ -179,20 +186,23 @@ VINLINE void pack_columns(float *dst, const void *src, bool bf, long ld, long nr
 /* Where a matrix lies: its element (row r, k) is at r * ld + k, or, if across, at k * ld + r. */
 struct view { struct dbuf b; long ld; bool across; };
 
-VINLINE void pack_as(float *dst, const char *src, bool bf, const struct view *v, long nr, long kc, int w)
+VINLINE void pack_as(
+	float *dst, const char *src, bool bf, const struct view *v, long nr, long kc, int w)
 {
 	if (v->across)
 		pack_columns(dst, src, bf, v->ld, nr, kc, w);
 	else
 		for (long r = 0; r < nr; r += w)
-			pack_rows(dst + r * kc, src + r * v->ld * (bf ? 2 : 4), bf, v->ld, nr - r < w ? nr - r : w, kc, w);
+			pack_rows(dst + r * kc, src + r * v->ld * (bf ? 2 : 4), bf, v->ld,
+				nr - r < w ? nr - r : w, kc, w);
 }
 
 /* Panels of width w (MR or NR) of rows r0..r0+nr-1, k0..k0+kc-1. */
 static void pack(float *dst, const struct view *v, long r0, long nr, long k0, long kc, int w)
 {
 	bool bf = v->b.t == DT_BF16;
-	const char *src = (const char *)v->b.p + (v->across ? k0 * v->ld + r0 : r0 * v->ld + k0) * (bf ? 2 : 4);
+	const char *src =
+		(const char *)v->b.p + (v->across ? k0 * v->ld + r0 : r0 * v->ld + k0) * (bf ? 2 : 4);
 
 	if (w == MR && bf)
 		pack_as(dst, src, true, v, nr, kc, MR);

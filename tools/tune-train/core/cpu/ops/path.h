@@ -1,4 +1,7 @@
-/* path: every operation of one path in one translation unit.  The includer defines CPU_PATH, the function that fills the table. */
+/*
+ * path: every operation of one path in one translation unit.  The includer defines CPU_PATH, the
+ * function that fills the table.
+ */
 #include "panel.c"
 #include "gemm.c"
 #include "gemv.c"

@@ -6,7 +6,8 @@ struct rows_args { struct dbuf dst, src; const int32_t *rows, *order; long ldd, 
 static void copy_row(struct dbuf dst, long i, struct dbuf src, long j, long c)
 {
 	if (dst.t == src.t)
-		memcpy((char *)dst.p + (size_t)i * bytes_of(dst.t), (char *)src.p + (size_t)j * bytes_of(src.t), (size_t)c * bytes_of(dst.t));
+		memcpy((char *)dst.p + (size_t)i * bytes_of(dst.t),
+			(char *)src.p + (size_t)j * bytes_of(src.t), (size_t)c * bytes_of(dst.t));
 	else
 		EACH_VEC(k, n, 0, c)
 			put(dst, i + k, get(src, j + k, (int)n), (int)n);
@@ -26,7 +27,8 @@ static void gather_range(const void *p, long lo, long hi)
 		copy_row(a->dst, i * a->c, a->src, a->rows[i] * a->c, a->c);
 }
 
-static void op_gather_rows(struct device *d, struct dbuf dst, struct dbuf src, struct dmem *rows, long r, long c)
+static void op_gather_rows(
+	struct device *d, struct dbuf dst, struct dbuf src, struct dmem *rows, long r, long c)
 {
 	struct rows_args a = { .dst = dst, .src = src, .rows = i32(rows), .c = c };
 
@@ -34,7 +36,8 @@ static void op_gather_rows(struct device *d, struct dbuf dst, struct dbuf src, s
 	each(d, r, row_block(c), gather_range, &a);
 }
 
-static void op_embed_fwd(struct device *d, struct dbuf y, struct dbuf w, struct dmem *ids, long t, long c)
+static void op_embed_fwd(
+	struct device *d, struct dbuf y, struct dbuf w, struct dmem *ids, long t, long c)
 {
 	op_gather_rows(d, y, w, ids, t, c);
 }
@@ -47,7 +50,8 @@ static void scatter_range(const void *p, long lo, long hi)
 		add_row(a->dst, a->rows[i] * a->c, a->src, i * a->c, a->c);
 }
 
-static void op_scatter_add_rows(struct device *d, struct dbuf dst, struct dbuf src, struct dmem *rows, long r, long c)
+static void op_scatter_add_rows(
+	struct device *d, struct dbuf dst, struct dbuf src, struct dmem *rows, long r, long c)
 {
 	struct rows_args a = { .dst = dst, .src = src, .rows = i32(rows), .c = c };
 
@@ -63,17 +67,20 @@ static void put_range(const void *p, long lo, long hi)
 		copy_row(a->dst, a->rows[i] * a->ldd, a->src, i * a->lds, a->c);
 }
 
-static void op_put_rows(struct device *d, struct dbuf dst, long ldd, struct dbuf src, long lds, struct dmem *rows, long r, long c)
+static void op_put_rows(struct device *d, struct dbuf dst, long ldd, struct dbuf src, long lds,
+	struct dmem *rows, long r, long c)
 {
-	struct rows_args a = { .dst = dst, .src = src, .rows = i32(rows), .ldd = ldd, .lds = lds, .c = c };
+	struct rows_args a = {
+		.dst = dst, .src = src, .rows = i32(rows), .ldd = ldd, .lds = lds, .c = c
+	};
 
 	assert(is_float(dst) && dst.t == src.t);
 	each(d, r, row_block(c), put_range, &a);
 }
 
 /*
- * A range of `order` owns the runs of equal ids that begin in it: it skips one that began before and goes past its end to finish
- * the last, so that each row of dw has one writer.
+ * A range of `order` owns the runs of equal ids that begin in it: it skips one that began before
+ * and goes past its end to finish the last, so that each row of dw has one writer.
  */
 static void embed_bwd_range(const void *p, long lo, long hi)
 {
@@ -90,9 +97,12 @@ static void embed_bwd_range(const void *p, long lo, long hi)
 		add_row(a->dst, id[o[i]] * a->c, a->src, o[i] * a->c, a->c);
 }
 
-static void op_embed_bwd(struct device *d, struct dmem *dw, struct dbuf dy, struct dmem *ids, struct dmem *order, long t, long c)
+static void op_embed_bwd(struct device *d, struct dmem *dw, struct dbuf dy, struct dmem *ids,
+	struct dmem *order, long t, long c)
 {
-	struct rows_args a = { .dst = floats(dw), .src = dy, .rows = i32(ids), .order = i32(order), .t = t, .c = c };
+	struct rows_args a = {
+		.dst = floats(dw), .src = dy, .rows = i32(ids), .order = i32(order), .t = t, .c = c
+	};
 
 	assert(is_float(dy));
 	each(d, t, row_block(c), embed_bwd_range, &a);

@@ -87,18 +87,34 @@ static inline void test_get(struct device *d, struct dbuf b, double *x, size_t n
 	}
 }
 
+/* Zeros, until test_forget. */
+static struct test_kept {
+	struct test_kept *next;
+	double x[];
+} *test_kept;
+
 static inline double *test_array(size_t n)
 {
-	double *x = calloc(n ? n : 1, sizeof(*x));
+	struct test_kept *k = calloc(1, sizeof(*k) + n * sizeof(double));
 
-	if (!x)
+	if (!k)
 		exit(71);
-	return x;
+	k->next = test_kept;
+	test_kept = k;
+	return k->x;
+}
+
+static inline void test_forget(void)
+{
+	for (struct test_kept *k = test_kept, *next; k; k = next) {
+		next = k->next;
+		free(k);
+	}
+	test_kept = NULL;
 }
 
 /*
- * n normal numbers times scale, on the device and, as they are stored there, in *host (owned by the
- * caller).
+ * n normal numbers times scale, on the device and, as they are stored there, in *host.
  */
 static inline struct dbuf test_random(
 	struct device *d, enum dtype t, size_t n, double scale, double **host)
@@ -138,7 +154,6 @@ static inline double test_error(
 
 		worst = e <= worst ? worst : isnan(e) ? 1e30 : e;
 	}
-	free(got);
 	return worst;
 }
 

@@ -73,7 +73,7 @@ static void make(struct device *d, const struct attn_case *c, struct operands *x
 	}
 	a->page = c->page;
 	a->pages_stride = a->max_k / c->page + 2;
-	x->pages = calloc((size_t)(c->docs * a->pages_stride), sizeof(*x->pages));
+	x->pages = (int32_t *)test_array((size_t)(c->docs * a->pages_stride));
 	/* Pages from the end of the pool back, of all documents in turn. */
 	for (int i = 0; i < c->docs; i++)
 		for (int p = 0; p < a->pages_stride; p++)
@@ -155,9 +155,6 @@ static void reference(struct operands *x, bool backward)
 					}
 				}
 			}
-	free(p);
-	free(ds);
-	free(slope);
 }
 
 /* A strided gradient against a dense reference, one row at a time. */
@@ -294,8 +291,8 @@ static void check_isolation(const char *path)
 		}
 		ok(same, "%s: decoding token by token has the bits of the whole pass", path);
 	}
-	free(x);
-	free(y);
+	device_close(d1);
+	device_close(d3);
 }
 
 int main(void)
@@ -309,6 +306,7 @@ int main(void)
 			check(d, test_paths[p], &cases[i], (int)i);
 		check_isolation(test_paths[p]);
 		device_close(d);
+		test_forget();
 	}
 	return tap_done();
 }

@@ -56,10 +56,6 @@ static void check(struct device *d, const char *path, const struct gemm_case *c)
 	ok(test_error(d, g.c, y, nc - 3, 1e-5 * fabs((double)c->alpha) * sqrt((double)c->k)) <= 1,
 		"%s: op %d, %ld x %ld x %ld, types %d %d %d", path, c->op, c->m, c->n, c->k, c->a, c->b,
 		c->c);
-	free(a);
-	free(b);
-	free(y);
-	free(bias);
 }
 
 /* C [M, N] with one number of threads. */
@@ -69,6 +65,7 @@ static struct dbuf product(const char *path, int threads, struct gemm g, long n)
 
 	g.c = test_buf(d, DT_F32, (size_t)(g.m * n));
 	d->gemm(d, &g);
+	device_close(d);
 	return g.c;
 }
 
@@ -96,8 +93,7 @@ static void check_bits(const char *path)
 				d, dbuf_at(all, (size_t)(m * 17) * N).p, part.p, sizeof(float) * (size_t)m * N);
 	}
 	ok(same, "%s: a row's bits are the same in a batch of any size and at any place", path);
-	free(a);
-	free(b);
+	device_close(d);
 }
 
 int main(void)
@@ -111,6 +107,7 @@ int main(void)
 			check(d, test_paths[p], &cases[i]);
 		check_bits(test_paths[p]);
 		device_close(d);
+		test_forget();
 	}
 	return tap_done();
 }

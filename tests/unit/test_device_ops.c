@@ -49,10 +49,6 @@ static void test_gated(struct device *d, long t, long f, enum dtype type, int ki
 	d->gated_bwd(d, bgu, bdy, bgu, kind, t, f);
 	ok(test_error(d, bgu, dwant, (size_t)(2 * t * f), 1e-5) <= 1, "%s: its gradient, in place",
 		path);
-	free(gu);
-	free(dy);
-	free(want);
-	free(dwant);
 }
 
 static void test_norm(struct device *d, long t, long c, enum dtype type, bool residual)
@@ -100,7 +96,6 @@ static void test_norm(struct device *d, long t, long c, enum dtype type, bool re
 	for (size_t i = 0; i < n; i++)
 		dx[i] -= old[i];
 	ok(test_error(d, bdy, dx, n, 3e-5) <= 1, "%s: the same over dy, weight frozen", path);
-	free(x); free(r); free(w); free(dy); free(old); free(y); free(rs); free(h); free(dx); free(dw);
 }
 
 static void test_rope(struct device *d, int heads, int dim, enum dtype type)
@@ -138,7 +133,6 @@ static void test_rope(struct device *d, int heads, int dim, enum dtype type)
 		"%s: rope, %d heads of %d, type %d; other columns stay", path, heads, dim, type);
 	d->rope(d, bx, ld, heads, dim, bcs.p, bpos, T, true);
 	ok(test_error(d, bx, x, n, type == DT_BF16 ? 0.03 : 1e-5) <= 1, "%s: its inverse", path);
-	free(x); free(cs); free(want);
 }
 
 static void test_flat(struct device *d, long t, long c, enum dtype type)
@@ -173,7 +167,6 @@ static void test_flat(struct device *d, long t, long c, enum dtype type)
 		"%s: bias gradient %ld x %ld, type %d", path, t, c, type);
 	d->add(d, ba, ba, bb, n);
 	ok(test_error(d, ba, sum, n, 1e-7) <= 1, "%s: add in place", path);
-	free(a); free(b); free(db); free(sum); free(want);
 }
 
 static void test_rows(struct device *d, long c, enum dtype type)
@@ -226,7 +219,6 @@ static void test_rows(struct device *d, long c, enum dtype type)
 				d, dbuf_at(cache, (size_t)(some[i] * (c + 2))), src + i * c, (size_t)c, 1e-30) <= 0;
 	test_get(d, cache, want, (size_t)(N * (c + 2)));
 	ok(right && want[7 * (c + 2) + c] == 0, "%s: rows into a cache, and nothing beside them", path);
-	free(w); free(dy); free(dw); free(src); free(want);
 }
 
 static void test_dropout(struct device *d, long c, enum dtype type)
@@ -255,7 +247,6 @@ static void test_dropout(struct device *d, long c, enum dtype type)
 		"%s: dropout %ld wide, type %d, is Philox's", path, c, type);
 	if (c > 500)
 		ok(fabs((double)kept / (double)(T * c) - 0.75) < 0.03, "%s: and keeps 1 - p", path);
-	free(x); free(want);
 }
 
 static void test_head(struct device *d, long r, long v, double big)
@@ -269,8 +260,9 @@ static void test_head(struct device *d, long r, long v, double big)
 	struct dbuf ba = test_random(d, DT_F32, (size_t)r, 1, &a),
 		bu = test_random(d, DT_F32, (size_t)r, 1, &u),
 		bw = test_random(d, DT_F32, (size_t)(r * J), 1, &w);
-	int32_t *target = calloc((size_t)r, 4), *ids = calloc((size_t)(r * J), 4);
-	uint8_t *greedy = calloc((size_t)r, 1);
+	int32_t *target = (int32_t *)test_array((size_t)r),
+		*ids = (int32_t *)test_array((size_t)(r * J));
+	uint8_t *greedy = (uint8_t *)test_array((size_t)r);
 	bool right = true;
 
 	for (long i = 0; i < r; i++) {
@@ -308,16 +300,6 @@ static void test_head(struct device *d, long r, long v, double big)
 	d->head_rows_bwd(d, bx.p, blse.p, ba.p, bu.p, test_i32(d, ids, (size_t)(r * J)), bw.p, J, r, v);
 	/* With logits near 1e4 the exponent is a difference of floats with errors of 1e-3. */
 	ok(test_error(d, bx, dx, n, big > 100 ? 1e-2 : 3e-6) <= 1, "%s: its gradient", path);
-	free(x);
-	free(a);
-	free(u);
-	free(w);
-	free(lse);
-	free(logp);
-	free(dx);
-	free(target);
-	free(ids);
-	free(greedy);
 }
 
 /* Equal logits: the first one is the greedy answer.  A NaN shows. */
@@ -400,7 +382,6 @@ static void test_adamw(struct device *d)
 			test_error(d, s.v, v, N, 1e-9) <= 1,
 		"%s: AdamW after %d steps", path, STEPS);
 	ok(test_error(d, s.w, p, N, 1e-6) <= 1, "%s: its bf16 copy", path);
-	free(p); free(m); free(v); free(g);
 }
 
 /*
@@ -446,7 +427,6 @@ static void test_o4(struct device *d, float bad)
 	ok(test_same(d, s.master.p, t.master.p, N * 4) && test_same(d, s.m.p, t.m.p, N * 4) &&
 			test_same(d, s.v.p, t.v.p, N * 4),
 		"%s: O4: and changes nothing", path);
-	free(p); free(one);
 }
 
 static void test_sumsq(struct device *d)
@@ -465,7 +445,6 @@ static void test_sumsq(struct device *d)
 	ok(scalar(d, &s, SC_SUMSQ) == scalar(d, &s1, SC_SUMSQ), "%s: its bits on 1 and 3 threads",
 		path);
 	device_close(one);
-	free(g);
 }
 
 static void all(struct device *d)
@@ -527,6 +506,7 @@ int main(void)
 			continue;
 		all(d);
 		device_close(d);
+		test_forget();
 	}
 	return tap_done();
 }

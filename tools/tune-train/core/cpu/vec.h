@@ -160,7 +160,7 @@ VINLINE vf vexp(vf x)
 	p = vfma(p, r, vset(1.6666665459e-1f));
 	p = vfma(p, r, vset(0.5f));
 	p = vfma(p, r * r, r + 1.f);
-	p *= (vf)((((vi)t - (vi)magic) + 127) << 23);
+	p *= (vf)((((vu)t - (vu)magic) + 127) << 23);
 	return (vf)((vi)p & ~small);
 }
 

@@ -268,6 +268,21 @@ t() {
 	[ "$(grep -o 'rows.jsonl:[0-9]*' rows | sort | uniq -d | wc -l)" = 0 ]
 }
 
+@test "MUST-11: a resumed run keeps its micro-batches while less memory is free, and says so where it cannot" {
+	need() { tune-train -m "$BASE" train.batch=4 train.micro_tokens="$1" --dry-run "$F/data" | awk '/^total/ { print int($2 * 1048576) }'; }
+	set -- train.steps=6
+	t straight "$@"
+	micro=$(jq .micro_tokens straight/latest/state/state.json)
+	[ "$(event start straight/metrics.jsonl | jq .micro_tokens)" = "$micro" ]
+	run -75 t cut "$@" --stop-after 3
+	cp -r cut small
+	t cut "$@" --resume train.recompute=on
+	[ "$(weights cut/latest)" = "$(weights straight/latest)" ]
+	run -0 --separate-stderr t small "$@" --resume train.memory="$(need $((micro / 2)))"
+	[[ "$stderr" == *"smaller micro-batches than the run's"* ]]
+	[ "$(jq .micro_tokens small/latest/state/state.json)" -lt "$micro" ]
+}
+
 @test "--dry-run prints the plan and writes nothing" {
 	run -0 tune-train -m "$BASE" -o nothing --dry-run "$F/data"
 	[[ "$output" == *"total"*"available"*"steps"*"time"* ]]

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 """The peer of train.sh: SmolLM2-135M in PyTorch (transformers, peft), fp32, eager, one sequence of 2048 tokens a step.
 
-    pytorch_train.py MODEL.gguf full|lora STEPS     prints tokens/s (steps after the first), peak memory and the time to the first step's end
+    pytorch_train.py MODEL full|lora STEPS     prints tokens/s (steps after the first), peak memory and the time to the first step's end
 """
-import os, resource, sys, time
+import resource, sys, time
 
 start = time.time()
 import torch
 from transformers import AutoModelForCausalLM
 
-gguf, method, steps = sys.argv[1], sys.argv[2], int(sys.argv[3])
-model = AutoModelForCausalLM.from_pretrained(os.path.dirname(gguf), gguf_file=os.path.basename(gguf), dtype=torch.float32)
+path, method, steps = sys.argv[1], sys.argv[2], int(sys.argv[3])
+model = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32)
 if method == "lora":
     from peft import LoraConfig, get_peft_model
     model = get_peft_model(model, LoraConfig(r=16, lora_alpha=32, task_type="CAUSAL_LM",

@@ -5,6 +5,9 @@ here=$(cd "$(dirname "$0")" && pwd)
 model=$1 steps=${STEPS:-4}
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
+# Both read the same fp32 folder, so that no peer's time holds another format's dequantising.
+tune-ckpt convert -q --dtype fp32 -o "$tmp/hf" "$model"
+model=$tmp/hf
 # Text of any kind: the tokens do not matter, only that there are 2048 in each pack, as the peer has.
 awk 'BEGIN { x = 1; for (i = 0; i < 60000; i++) { x = x * 16807 % 2147483647; printf "%c%s", 97 + x % 26, x % 5 ? "" : " " } }' >"$tmp/text.txt"
 tune-tokenize -q -m "$model" -o - "$tmp/text.txt" | tune-shard -q -o "$tmp/data" shard.seq_len=2048 shard.overlong=split shard.shuffle=false -

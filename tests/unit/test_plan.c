@@ -112,6 +112,10 @@ static void test_choice(void)
 		"plenty of memory: 2048 tokens, nothing recomputed");
 	plan(&p, o, 1ull << 32, 0, 5000, RECOMPUTE_AUTO, &rc, &e);
 	ok(rc == 0 && p.micro_tokens == 5000, "the longest record fits a micro-batch");
+	o.step_tokens = 300;
+	plan(&p, o, 1ull << 32, 0, 100, RECOMPUTE_AUTO, &rc, &e);
+	ok(rc == 0 && p.micro_tokens == 300, "M1: no micro-batch is larger than a step");
+	o.step_tokens = 0;
 	plan(&p, o, 1ull << 32, 64, 100, RECOMPUTE_AUTO, &rc, &e);
 	ok(rc == 0 && p.micro_tokens == 100,
 		"a micro-batch holds the longest record, whatever was asked for");
@@ -176,6 +180,9 @@ static void test_refusals(void)
 	a.qk_norm = true;
 	refuse(a, o, EX_CONFIG,
 		"model family 'llama': query and key norms (qk_norm): not supported");
+	a = tiny_arch(false);
+	a.head_dim = 258;
+	refuse(a, o, EX_CONFIG, "model family 'llama': a head_dim above 256: not supported");
 	a = tiny_arch(false);
 	a.head_softcap = 30;
 	refuse(a, o, EX_CONFIG, "model family 'llama': soft caps of logits: not supported");

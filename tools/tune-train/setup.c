@@ -140,7 +140,31 @@ static int open_tokenizer(struct run *r, struct err *err)
 	return chat_open_config(&r->chat, r->tok, r->cfg, err);
 }
 
-static int make_plan(struct run *r, struct err *err)
+/*
+ * A resumed run keeps the micro-batches that it was planned with, whatever memory is free today: sums over micro-batches are rounded where
+ * these end.  Where they no longer fit, smaller ones do, and that is said.
+ */
+static int plan_again(struct run *r, const char *step_dir, struct err *err)
+{
+	struct ckpt_state s = {0};
+	struct err no_room = {0};
+
+	if (checkpoint_read_state(&s, step_dir, err) < 0)
+		return -1;
+	r->mo.micro_tokens = (long)s.micro_tokens;
+	ckpt_state_release(&s);
+	if (plan_make(&r->plan, &r->base.arch, &r->mo, r->dev, r->comm, &no_room) == 0)
+		return 0;
+	if (no_room.code != EX_OSERR || !r->mo.micro_tokens) {
+		*err = no_room;
+		return -1;
+	}
+	tool_warn(r->tool, "%s; smaller micro-batches than the run's: results differ in their last bits", no_room.msg);
+	r->mo.micro_tokens = 0;
+	return plan_make(&r->plan, &r->base.arch, &r->mo, r->dev, r->comm, err);
+}
+
+static int make_plan(struct run *r, const char *step_dir, struct err *err)
 {
 	const struct config *c = r->cfg;
 	const char *dtype = cfg_str(c, "model.dtype"), *recompute = cfg_str(c, "train.recompute");
@@ -148,6 +172,7 @@ static int make_plan(struct run *r, struct err *err)
 	struct model_opts *o = &r->mo;
 
 	*o = (struct model_opts){ .train = true, .max_record = r->max_record, .micro_tokens = (long)cfg_int(c, "train.micro_tokens"),
+		.step_tokens = (long)r->batch * r->max_record,
 		.memory = (uint64_t)cfg_int(c, "train.memory"), .seed = (uint64_t)cfg_int(c, "train.seed") };
 	/* fp16 and quantised weights are widened to fp32, which holds them exactly. */
 	o->dtype = strcmp(dtype, "auto") ? dtype_from_word(dtype) : own == DT_BF16 ? DT_BF16 : DT_F32;
@@ -157,6 +182,8 @@ static int make_plan(struct run *r, struct err *err)
 	if (sample_room(r, &o->gen_len, err) < 0)
 		return -1;
 	o->gen_slots = o->gen_len ? 1 : 0;
+	if (step_dir && !o->micro_tokens)
+		return plan_again(r, step_dir, err);
 	return plan_make(&r->plan, &r->base.arch, o, r->dev, r->comm, err);
 }
 
@@ -234,6 +261,7 @@ static int event_start(struct run *r, struct err *err)
 	json_w_name(&w, "records"); json_w_int(&w, (int64_t)feed_count(r->feed));
 	json_w_name(&w, "dtype"); json_w_str(&w, dtype_word(r->mo.dtype));
 	json_w_name(&w, "device"); json_w_str(&w, r->dev->what);
+	json_w_name(&w, "micro_tokens"); json_w_int(&w, p->micro_tokens);
 	json_w_name(&w, "planned_bytes"); json_w_int(&w, (int64_t)p->total);
 	return metrics_end(&r->metrics, &w, &b, err);
 }
@@ -266,12 +294,13 @@ int run_open(struct run *r, struct err *err)
 	}
 	if (device_open(&r->dev, cfg_str(r->cfg, "train.device"), (int)cfg_int(r->cfg, "train.threads"), err) < 0 ||
 	    comm_open_self(&r->comm, r->dev, err) < 0 || open_base(r, step_dir, err) < 0 || open_peft(r, err) < 0 ||
-	    open_tokenizer(r, err) < 0 || make_plan(r, err) < 0)
+	    open_tokenizer(r, err) < 0 || make_plan(r, step_dir, err) < 0)
 		goto done;
 	if (!only_look && (settings_json(r, err) < 0 || open_run_dir(r, resumed, err) < 0 || identities(r, err) < 0 ||
 	    model_new(&r->model, &r->base.arch, &r->mo, &r->plan, r->dev, r->comm, err) < 0 || fill_model(r, step_dir, err) < 0 ||
 	    event_start(r, err) < 0 || (resumed && resume_apply(r, step_dir, err) < 0)))
 		goto done;
+	r->s.micro_tokens = (uint64_t)r->plan.micro_tokens;
 	rc = 0;
 done:
 	free(step_dir);

@@ -17,6 +17,7 @@ struct ckpt_state {
 	uint64_t skipped_in_row;
 	double best; uint64_t best_step; bool has_best;
 	uint64_t bad_evals;            /* validations since the best */
+	uint64_t micro_tokens;         /* as planned: the last bits of gradients depend on it; 0 = not known */
 	char *data_identity, *base;    /* identities; "" = none */
 	char *config;                  /* JSON object of the settings that must not change */
 };

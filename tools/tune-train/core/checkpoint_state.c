@@ -19,6 +19,7 @@ static const struct { const char *name; size_t off; } counts[] = {
 	{ "consumed", offsetof(struct ckpt_state, consumed) },
 	{ "skipped_in_row", offsetof(struct ckpt_state, skipped_in_row) },
 	{ "bad_evals", offsetof(struct ckpt_state, bad_evals) },
+	{ "micro_tokens", offsetof(struct ckpt_state, micro_tokens) },
 };
 enum { COUNTS = sizeof(counts) / sizeof(counts[0]) };
 

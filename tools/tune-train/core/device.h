@@ -46,6 +46,7 @@ struct gemm {
  * p = t - cu_q[d] + (klen(d) - qlen(d)) of its document's keys, and sees keys max(0, p - window + 1) .. p (window 0: from 0).
  * Row r of document d's keys is at cu_k[d] + r, or, with pages, at pages[d * pages_stride + r / page] * page + r % page.
  */
+enum { ATTN_HEAD_DIM_MAX = 256 };  /* what every device's attention can do */
 struct attn {
 	long t;                        /* query rows in all */
 	int docs, max_q, max_k;        /* longest query and key run of a document */

@@ -29,6 +29,7 @@ struct model_opts {
 	enum { RECOMPUTE_AUTO, RECOMPUTE_ON, RECOMPUTE_OFF } recompute;
 	long micro_tokens;            /* 0: plan picks */
 	long max_record;              /* longest record in tokens: micro_tokens is at least this */
+	long step_tokens;             /* most tokens of a step (0: not known): a planned micro_tokens is not larger */
 	long max_docs;                /* documents of a micro-batch at most (0: micro_tokens / 2 + 1) */
 	uint64_t memory;              /* bytes that may be planned; 0: device->memory_free */
 	uint64_t seed;                /* dropout */

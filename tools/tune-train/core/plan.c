@@ -4,7 +4,7 @@
  * A frame (model without memory) is measured at candidate sizes by the code that later hands out
  * the buffers.  micro_tokens is the largest of MICRO_TOKENS, its halves and the longest record that
  * fits; activations are kept where they fit with at least KEEP_TOKENS tokens (below, products are
- * small and recomputing costs less), else made again.
+ * small and recomputing costs less), else made again.  A micro-batch is never larger than a step.
  */
 #include <stdio.h>
 
@@ -26,6 +26,7 @@ static int check_arch(const struct arch *a, const struct model_opts *o, struct e
 		{ "scaled logits", a->logit_scale != 0 && a->logit_scale != 1 },
 		{ "norms other than rmsnorm", a->norm != NORM_RMS },
 		{ "an odd head_dim", a->head_dim % 2 },
+		{ "a head_dim above 256", a->head_dim > ATTN_HEAD_DIM_MAX },
 		{ "heads that are no multiple of kv_heads",
 			a->kv_heads < 1 || a->heads % a->kv_heads },
 	};
@@ -175,6 +176,7 @@ static int choose(struct model *m, struct err *err)
 	long cap = o->train || o->max_record ? MICRO_TOKENS : FEED_TOKENS, t;
 
 	least = least > 1 ? least : 1;
+	cap = o->step_tokens && cap > o->step_tokens ? o->step_tokens : cap;
 	cap = cap > least ? cap : least;
 	if (o->micro_tokens) {
 		t = o->micro_tokens > least ? o->micro_tokens : least;

@@ -14,8 +14,7 @@
 
 enum {
 	LANES = 12 * NR,        /* queries (or keys) of a task at most */
-	TILE_ROWS = 16 * MR,    /* keys (or queries) that run along in one go */
-	HEAD_DIM_MAX = 256
+	TILE_ROWS = 16 * MR     /* keys (or queries) that run along in one go */
 };
 
 struct attn_run {
@@ -119,7 +118,7 @@ static void pack_lanes(float *dst, const struct lanes *l, struct dbuf b, long ld
 static void unpack_lanes(
 	struct dbuf to, long ld, const float *acc, long n, long head_dim, const float *factor)
 {
-	float row[HEAD_DIM_MAX];
+	float row[ATTN_HEAD_DIM_MAX];
 	struct dbuf from = { (struct dmem *)row, DT_F32 };
 	long size = round_up(head_dim, MR) * NR;
 
@@ -328,7 +327,7 @@ static struct attn_run attn_plan(struct device *d, const struct attn *a, long lo
 		.own_bytes = own_bytes() };
 
 	assert(is_float(a->q) && is_float(a->k) && is_float(a->v) && a->heads % a->kv_heads == 0 &&
-		a->head_dim <= HEAD_DIM_MAX);
+		a->head_dim <= ATTN_HEAD_DIM_MAX);
 	r.heads = group < most ? group : most;
 	r.parts = (group + r.heads - 1) / r.heads;
 	r.block = LANES / r.heads / NR * NR;

@@ -168,7 +168,7 @@ check-headers: $(B)/gen/rows.inc $(B)/gen/names.h
 	@for h in $$(find libcommon tools tests -name '*.h' -not -path '*/cpu/ops/*'); do \
 	  $(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -x c -include $$h -fsyntax-only /dev/null || exit 1; done
 lint: check-headers
-	shellcheck setup.sh recipes/*.sh tests/*.sh
+	shellcheck -x -P SCRIPTDIR setup.sh recipes/*.sh configs/models/*.sh tests/*.sh
 	mandoc -Tlint -Wwarning man/*.[157]
 
 MAN1 := $(wildcard man/*.1)

@@ -6,6 +6,7 @@ case ${1:-} in -h|--help) usage 'demo.sh [DIR [key=value]...]   (DIR: runs/demo;
 D=${1:-runs/demo}
 set -- "${@:2}"
 say() { printf '\n== %s\n' "$*" >&2; }
+[ ! -e "$D" ] || [ -e "$D/rows/held_out_b.jsonl" ] || die "'$D' exists and holds no demo; give a new folder"
 rm -rf "$D"
 mkdir -p "$D"
 say "1. A small Llama: a config.json and a byte-level tokenizer, and the questions"
@@ -34,5 +35,5 @@ Held-out spelling: before $(tail -1 "$D/before.txt"), after $(tail -1 "$D/after.
 With a real model and your own chats (JSON Lines with "messages", or instruction and output):
     $here/download.sh HuggingFaceTB/SmolLM2-135M-Instruct models/smollm2
     $here/sft.sh smollm2_135m_lora model.path=models/smollm2 data.train=mine.jsonl
-    tune chat -m runs/smollm2_135m_lora
+    $(command -v tune) chat -m runs/smollm2_135m_lora
 END

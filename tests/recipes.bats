@@ -66,6 +66,13 @@ prepare() { R=$TUNE_TOP/recipes; }
 	"$R/generate.sh" run "$F/rows.jsonl" generate.max_new_tokens=4 2>/dev/null | tune-tokenize -q -m "$F/model" -o - --on-error skip | tune-stream check
 }
 
+@test "demo.sh makes room only where a demo was" {
+	mkdir mine && echo 1 >mine/thesis
+	run -64 --separate-stderr "$R/demo.sh" mine
+	[[ "$stderr" == *"'mine' exists and holds no demo"* ]]
+	[ "$(cat mine/thesis)" = 1 ]
+}
+
 @test "the demo's held-out questions are never trained on" {
 	"$R/demo_data.sh" rows
 	jq -r .prompt rows/held_out_a.jsonl rows/held_out_b.jsonl | sort -u >held

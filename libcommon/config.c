@@ -39,7 +39,8 @@ int cfg_src_error(const struct cfg_src *src, const struct cfg_node *at, const ch
 
 /* ---- reading ---- */
 
-static const char *make_origin(struct config *c, const struct cfg_src *src, const struct cfg_node *at)
+static const char *make_origin(
+	struct config *c, const struct cfg_src *src, const struct cfg_node *at)
 {
 	char s[4096 + 48];
 
@@ -52,10 +53,12 @@ static const char *make_origin(struct config *c, const struct cfg_src *src, cons
 static int set_default(struct config *c, const struct cfg_row *row, struct err *err)
 {
 	const struct cfg_src src = { .name = row->path, .origin = "default", .err = err };
-	struct cfg_node scalar = { .kind = *row->def ? CFG_SCALAR : CFG_NULL, .text = row->def }, *node = &scalar;
+	struct cfg_node scalar = { .kind = *row->def ? CFG_SCALAR : CFG_NULL, .text = row->def },
+					*node = &scalar;
 	struct cfg_value *v = &c->values[row - cfg_rows];
 
-	if ((*row->def == '[' || *row->def == '{') && cfg_yaml_tree(&c->arena, &src, row->def, strlen(row->def), &node) < 0)
+	if ((*row->def == '[' || *row->def == '{') &&
+		cfg_yaml_tree(&c->arena, &src, row->def, strlen(row->def), &node) < 0)
 		return -1;
 	if (cfg_type_node(&c->arena, &src, row, node, false, v) < 0)
 		return -1;
@@ -63,7 +66,8 @@ static int set_default(struct config *c, const struct cfg_row *row, struct err *
 	return 0;
 }
 
-static int set_row(struct config *c, const struct cfg_src *src, const struct cfg_row *row, const struct cfg_node *node)
+static int set_row(struct config *c, const struct cfg_src *src, const struct cfg_row *row,
+	const struct cfg_node *node)
 {
 	struct cfg_value v;
 
@@ -121,16 +125,19 @@ static bool same_free(const char *a, const char *b)
 {
 	size_t na = strlen(a), nb = strlen(b), n = na < nb ? na : nb;
 
-	return !strncmp(a, b, n) && (na == nb || (a[n] | b[n]) == '.') && (na == nb || !memchr(a, '.', n) || !memchr(b, '.', n));
+	return !strncmp(a, b, n) && (na == nb || (a[n] | b[n]) == '.') &&
+		(na == nb || !memchr(a, '.', n) || !memchr(b, '.', n));
 }
 
-static int set_free(struct config *c, const struct cfg_src *src, const char *path, const struct cfg_node *node)
+static int set_free(
+	struct config *c, const struct cfg_src *src, const char *path, const struct cfg_node *node)
 {
 	struct cfg_free_key **tail = &c->free_keys, *k = arena_alloc(&c->arena, sizeof(*k));
 
 	if (!k)
 		return err_oom(src->err, sizeof(*k));
-	*k = (struct cfg_free_key){ arena_strndup(&c->arena, path, strlen(path)), make_origin(c, src, node), node, NULL };
+	*k = (struct cfg_free_key){ arena_strndup(&c->arena, path, strlen(path)),
+		make_origin(c, src, node), node, NULL };
 	if (!k->path || !k->origin)
 		return err_oom(src->err, strlen(path));
 	while (*tail)
@@ -209,8 +216,8 @@ static void apply_file(struct config *c, const struct cfg_src *src, const struct
 		else if (cfg_known_section(k->text, n))
 			apply_section(c, src, k);
 		else if (cfg_find_row(k->text))
-			cfg_src_error(src, k, "unknown key '%s' (in a file it is written '%s' below '%.*s:')", k->text, strchr(k->text, '.') + 1,
-				(int)strcspn(k->text, "."), k->text);
+			cfg_src_error(src, k, "unknown key '%s' (in a file it is written '%s' below '%.*s:')",
+				k->text, strchr(k->text, '.') + 1, (int)strcspn(k->text, "."), k->text);
 		else
 			unknown(src, k, k->text);
 	}
@@ -226,7 +233,9 @@ void cfg_read_text(struct config *c, const struct cfg_src *src, const char *text
 
 int cfg_read_file(struct config *c, const char *path, struct err *err)
 {
-	struct cfg_src src = { .name = strcmp(path, "-") ? path : "stdin", .is_file = true, .err = err };
+	struct cfg_src src = {
+		.name = strcmp(path, "-") ? path : "stdin", .is_file = true, .err = err
+	};
 	struct buf text = {0};
 	struct err e = {0};
 	char *dir = path_dir(path);
@@ -245,8 +254,12 @@ int cfg_read_file(struct config *c, const char *path, struct err *err)
 
 /* ---- one setting ---- */
 
-/* Value text of the command line as a node.  What is one string is taken as it is typed, unless it is quoted; the rest is YAML. */
-static int value_node(struct config *c, const struct cfg_src *src, const struct cfg_row *row, const char *text, struct cfg_node **out)
+/*
+ * Value text of the command line as a node.  What is one string is taken as it is typed, unless it
+ * is quoted; the rest is YAML.
+ */
+static int value_node(struct config *c, const struct cfg_src *src, const struct cfg_row *row,
+	const char *text, struct cfg_node **out)
 {
 	bool one = row && (row->type == CFG_STR || row->type == CFG_PATH || row->type == CFG_ENUM);
 	bool many = row && (row->type == CFG_STRS || row->type == CFG_PATHS);
@@ -299,7 +312,8 @@ int cfg_set_arg(struct config *c, const char *arg, struct err *err)
 	return e.code ? err_add(err, &e) : 0;
 }
 
-int cfg_set_option(struct config *c, const char *path, const char *value, const char *option, struct err *err)
+int cfg_set_option(
+	struct config *c, const char *path, const char *value, const char *option, struct err *err)
 {
 	struct err e = {0};
 	const struct cfg_src src = { .name = option, .origin = option, .err = &e };
@@ -325,9 +339,12 @@ bool cfg_is_setting(const char *arg)
 	snprintf(path, sizeof(path), "%.*s", (int)n, arg);
 	if (cfg_find_row(path) || (free_name(path, strcspn(path, ".")) && path[strcspn(path, ".")]))
 		return true;
-	/* A misspelt key is far likelier than a data file of such a name, but an existing file is a file. */
-	return (strchr(path, '.') || cfg_is_foreign(path) || cfg_known_section(path, n)) && isalpha((unsigned char)*path) &&
-		!file_exists(arg);
+	/*
+	 * A misspelt key is far likelier than a data file of such a name, but an existing file is a
+	 * file.
+	 */
+	return (strchr(path, '.') || cfg_is_foreign(path) || cfg_known_section(path, n)) &&
+		isalpha((unsigned char)*path) && !file_exists(arg);
 }
 
 /* ---- values ---- */

@@ -25,7 +25,9 @@ enum {
 	CFG_SHOWN = 80            /* bytes of a user's text that a message repeats */
 };
 
-/* Where text comes from, for messages: "sft.yaml" (then LINE:COL follow), "optim.lr=1e-4" or "-m". */
+/*
+ * Where text comes from, for messages: "sft.yaml" (then LINE:COL follow), "optim.lr=1e-4" or "-m".
+ */
 struct cfg_src {
 	const char *name;
 	const char *origin;   /* of values that are not from a file: "command line", "-m", "default" */
@@ -70,16 +72,21 @@ struct config {
 };
 
 /* Add "NAME:LINE:COL: message" (or "NAME: message") to src->err; EX_CONFIG; returns -1. */
-int cfg_src_error(const struct cfg_src *src, const struct cfg_node *at, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+int cfg_src_error(const struct cfg_src *src, const struct cfg_node *at, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 /* Read a file's text; errors are added to src->err. */
 void cfg_read_text(struct config *c, const struct cfg_src *src, const char *text, size_t n);
-/* *root NULL if there is no value at all.  Errors are in src->err; the tree is whole unless -1 is returned. */
-int cfg_yaml_tree(struct arena *a, const struct cfg_src *src, const char *text, size_t n, struct cfg_node **root);
+/*
+ * *root NULL if there is no value at all.  Errors are in src->err; the tree is whole unless -1 is
+ * returned.
+ */
+int cfg_yaml_tree(
+	struct arena *a, const struct cfg_src *src, const char *text, size_t n, struct cfg_node **root);
 bool cfg_null_word(const char *s);                /* "", ~, null: not set, where not quoted */
 bool cfg_utf8_valid(const char *s);
 /* Type node by row.  check: ranges and choices too (defaults are held to them by the unit test). */
-int cfg_type_node(struct arena *a, const struct cfg_src *src, const struct cfg_row *row, const struct cfg_node *node, bool check,
-	struct cfg_value *out);
+int cfg_type_node(struct arena *a, const struct cfg_src *src, const struct cfg_row *row,
+	const struct cfg_node *node, bool check, struct cfg_value *out);
 bool cfg_parse_num(const char *s, double *out);   /* a finite decimal number, the whole of s */
 bool cfg_is_list(enum cfg_type t);                /* STRS, PATHS, NUMS */
 /* The '|'-separated word at *p, advanced past it; false at the end. */

@@ -1,4 +1,6 @@
-/* config_print: the values as YAML that reads back, as words for a shell, as JSON, and their hash. */
+/*
+ * config_print: the values as YAML that reads back, as words for a shell, as JSON, and their hash.
+ */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,9 +41,11 @@ static bool plain_safe(const char *s)
 
 	if (cfg_null_word(s))
 		return false;
-	if (!strpbrk(first, alnum) && !strpbrk(first, "_./") && !((*s == '-' || *s == '+') && s[1] && strchr("0123456789.", s[1])))
+	if (!strpbrk(first, alnum) && !strpbrk(first, "_./") &&
+		!((*s == '-' || *s == '+') && s[1] && strchr("0123456789.", s[1])))
 		return false;
-	return s[strspn(s, alnum)] == 0 || s[strspn(s, "_./+-abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")] == 0;
+	return s[strspn(s, alnum)] == 0 ||
+		s[strspn(s, "_./+-abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")] == 0;
 }
 
 static void put_quoted(struct buf *b, const char *s)
@@ -57,7 +61,8 @@ static void put_quoted(struct buf *b, const char *s)
 			buf_puts(b, c == '\n' ? "\\n" : "\\t");
 		else if (c < 0x20 || (c >= 0x7f && c < 0xa0))
 			buf_printf(b, "\\x%02x", (unsigned)(c < 0 ? '?' : c));
-		else if (c == 0x2028 || c == 0x2029 || c == 0xfeff || c == 0xfffe || c == 0xffff)   /* breaks, and what YAML bars */
+		/* breaks, and what YAML bars */
+		else if (c == 0x2028 || c == 0x2029 || c == 0xfeff || c == 0xfffe || c == 0xffff)
 			buf_printf(b, "\\u%04x", (unsigned)c);
 		else
 			buf_put(b, at, (size_t)(s - at));
@@ -147,7 +152,8 @@ static void put_origin(struct buf *b, size_t start, const char *origin)
 		const char *at = origin;
 		int32_t c = next_rune(&origin);
 
-		if (c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x2028 || c == 0x2029 || c == 0xfeff || c == 0xfffe || c == 0xffff)
+		if (c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x2028 || c == 0x2029 || c == 0xfeff ||
+			c == 0xfffe || c == 0xffff)
 			buf_putc(b, '?');
 		else
 			buf_put(b, at, (size_t)(origin - at));
@@ -181,7 +187,10 @@ static void print_free(const struct config *c, const struct cfg_free_key *first,
 	}
 }
 
-/* True if row i is the first of its section; rows of a loss or an optimizer stand apart from their section's others. */
+/*
+ * True if row i is the first of its section; rows of a loss or an optimizer stand apart from their
+ * section's others.
+ */
 static bool opens_section(size_t i, size_t n)
 {
 	for (size_t k = 0; k < i; k++)
@@ -220,7 +229,8 @@ static const char *node_text(const struct cfg_node *n)
 	return n->kind == CFG_SCALAR ? n->text : "";
 }
 
-static int print_free_key(const char *path, const struct cfg_node *n, struct buf *out, struct err *err)
+static int print_free_key(
+	const char *path, const struct cfg_node *n, struct buf *out, struct err *err)
 {
 	bool map = n->kind == CFG_MAPPING;
 
@@ -318,7 +328,8 @@ void cfg_to_json(const struct config *c, const char *const *leave_out, struct bu
 	json_w_end(&w);
 }
 
-int cfg_hash(const struct config *c, const char *const *leave_out, char hex[SHA256_HEX], struct err *err)
+int cfg_hash(
+	const struct config *c, const char *const *leave_out, char hex[SHA256_HEX], struct err *err)
 {
 	struct buf text = {0};
 	struct sha256 *h;

@@ -1,4 +1,7 @@
-/* config_type: one YAML node becomes a value of a schema row's type, or a message that says what it should be. */
+/*
+ * config_type: one YAML node becomes a value of a schema row's type, or a message that says what it
+ * should be.
+ */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -21,7 +24,10 @@ static const char *skip_digits(const char *s)
 	return s;
 }
 
-/* [+-] digits [. digits] [e [+-] digits], with a digit before or after the point: no hex, no nan, no underscores. */
+/*
+ * [+-] digits [. digits] [e [+-] digits], with a digit before or after the point: no hex, no nan,
+ * no underscores.
+ */
 bool cfg_parse_num(const char *s, double *out)
 {
 	const char *p = s + (*s == '-' || *s == '+'), *a = p, *e;
@@ -140,12 +146,16 @@ static int bad_choice(const struct typing *t, const struct cfg_node *at)
 	while (cfg_next_choice(&p, word)) {
 		size_t n = strlen(all);
 
-		snprintf(all + n, sizeof(all) - n, "%s%s%s", !n ? "" : *p ? ", " : " or ", strcmp(word, "number") ? "" : "a ", word);
+		snprintf(all + n, sizeof(all) - n, "%s%s%s",
+			!n       ? ""
+				: *p ? ", "
+					 : " or ",
+			strcmp(word, "number") ? "" : "a ", word);
 	}
 	hint = nearest_choice(t->row->choices, at->text, near);
 	return cfg_src_error(t->src, at, "%s must be %s%s, found '%.*s'%s%s%s", t->row->path,
-		t->row->type == CFG_ENUM && strchr(t->row->choices, '|') ? "one of " : "",
-		all, CFG_SHOWN, at->text, hint ? " (did you mean '" : "", hint ? hint : "", hint ? "'?)" : "");
+		t->row->type == CFG_ENUM && strchr(t->row->choices, '|') ? "one of " : "", all, CFG_SHOWN,
+		at->text, hint ? " (did you mean '" : "", hint ? hint : "", hint ? "'?)" : "");
 }
 
 static int wrong(const struct typing *t, const struct cfg_node *at, const char *want)
@@ -153,8 +163,10 @@ static int wrong(const struct typing *t, const struct cfg_node *at, const char *
 	static const char *const kinds[] = { "null", NULL, "a list", "a map" };
 
 	if (at->kind != CFG_SCALAR)
-		return cfg_src_error(t->src, at, "%s must be %s, found %s", t->row->path, want, kinds[at->kind]);
-	return cfg_src_error(t->src, at, "%s must be %s, found '%.*s'", t->row->path, want, CFG_SHOWN, at->text);
+		return cfg_src_error(
+			t->src, at, "%s must be %s, found %s", t->row->path, want, kinds[at->kind]);
+	return cfg_src_error(
+		t->src, at, "%s must be %s, found '%.*s'", t->row->path, want, CFG_SHOWN, at->text);
 }
 
 static const char *bound(double v, char out[32])
@@ -175,8 +187,8 @@ static int in_range(const struct typing *t, const struct cfg_node *at, double v,
 
 	if (!t->check || (v >= t->row->min && v <= t->row->max && !above(t->row, i)))
 		return 0;
-	return cfg_src_error(t->src, at, "%s must be between %s and %s, found '%.*s'", t->row->path, bound(t->row->min, lo),
-		bound(t->row->max, hi), CFG_SHOWN, at->text);
+	return cfg_src_error(t->src, at, "%s must be between %s and %s, found '%.*s'", t->row->path,
+		bound(t->row->min, lo), bound(t->row->max, hi), CFG_SHOWN, at->text);
 }
 
 static const char *keep(const struct typing *t, const char *s)
@@ -188,7 +200,10 @@ static const char *keep(const struct typing *t, const char *s)
 	return p;
 }
 
-/* A relative path of a file is relative to that file; words that are no paths (choices) and "-" stay. */
+/*
+ * A relative path of a file is relative to that file; words that are no paths (choices) and "-"
+ * stay.
+ */
 static const char *resolve(const struct typing *t, const char *s)
 {
 	char *joined;
@@ -224,16 +239,21 @@ static int type_scalar(const struct typing *t, const struct cfg_node *at, struct
 	enum cfg_type type = t->row->type;
 
 	if (at->kind != CFG_SCALAR)
-		return wrong(t, at, type == CFG_BOOL ? "true or false" : type == CFG_STR || type == CFG_PATH || type == CFG_ENUM ?
-			"one string" : type == CFG_INT ? "a whole number" : "a number");
+		return wrong(t, at,
+			type == CFG_BOOL                                              ? "true or false"
+				: type == CFG_STR || type == CFG_PATH || type == CFG_ENUM ? "one string"
+				: type == CFG_INT                                         ? "a whole number"
+																		  : "a number");
 	v->num = NAN;
 	v->text = type == CFG_PATH ? resolve(t, at->text) : keep(t, at->text);
 	if (!v->text)
 		return -1;
-	v->has = *at->text || (type != CFG_PATH && type != CFG_ENUM);   /* an empty path or choice is none */
+	/* an empty path or choice is none */
+	v->has = *at->text || (type != CFG_PATH && type != CFG_ENUM);
 	if (!v->has || type == CFG_STR || type == CFG_PATH)
 		return 0;
-	if (type == CFG_NUM_OR_ENUM && strcmp(at->text, "number") && cfg_has_choice(t->row->choices, at->text))
+	if (type == CFG_NUM_OR_ENUM && strcmp(at->text, "number") &&
+		cfg_has_choice(t->row->choices, at->text))
 		return 0;
 	if (type == CFG_NUM_OR_ENUM && !cfg_parse_num(at->text, &v->num))
 		return bad_choice(t, at);
@@ -251,7 +271,9 @@ static int type_item(const struct typing *t, const struct cfg_node *at, struct c
 	const char *s;
 
 	if (at->kind != CFG_SCALAR)
-		return wrong(t, at, t->row->type == CFG_MAP ? "a map of names to single values" : "a list of single values");
+		return wrong(t, at,
+			t->row->type == CFG_MAP ? "a map of names to single values"
+									: "a list of single values");
 	s = t->row->type == CFG_PATHS ? resolve(t, at->text) : keep(t, at->text);
 	if (!s)
 		return -1;
@@ -290,8 +312,8 @@ static int type_items(const struct typing *t, const struct cfg_node *node, struc
 	return rc;
 }
 
-int cfg_type_node(struct arena *a, const struct cfg_src *src, const struct cfg_row *row, const struct cfg_node *node, bool check,
-	struct cfg_value *out)
+int cfg_type_node(struct arena *a, const struct cfg_src *src, const struct cfg_row *row,
+	const struct cfg_node *node, bool check, struct cfg_value *out)
 {
 	struct typing t = { a, src, row, check };
 

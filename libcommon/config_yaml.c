@@ -1,4 +1,6 @@
-/* config_yaml: libyaml's events made a tree with places, limits, and no tags, anchors or aliases. */
+/*
+ * config_yaml: libyaml's events made a tree with places, limits, and no tags, anchors or aliases.
+ */
 #include <string.h>
 #include <yaml.h>
 
@@ -95,10 +97,12 @@ bool cfg_null_word(const char *s)
 	return !*s || !strcmp(s, "~") || !strcmp(s, "null") || !strcmp(s, "Null") || !strcmp(s, "NULL");
 }
 
-static void refuse_marks(struct reader *r, const yaml_event_t *e, const yaml_char_t *anchor, const yaml_char_t *tag)
+static void refuse_marks(
+	struct reader *r, const yaml_event_t *e, const yaml_char_t *anchor, const yaml_char_t *tag)
 {
 	if (anchor)
-		error_at(r, &e->start_mark, "anchors and aliases (&a, *a) are not read here; write the value out");
+		error_at(r, &e->start_mark,
+			"anchors and aliases (&a, *a) are not read here; write the value out");
 	if (tag)
 		error_at(r, &e->start_mark, "tags (!!type) are not read here; the key decides the type");
 }
@@ -131,11 +135,13 @@ static void check_key(struct reader *r, const struct cfg_node *map, struct cfg_n
 		key->text = "";
 		return;
 	}
-	if (strlen(key->text) > CFG_KEY_MAX)   /* longer ones could not be read back: libyaml wants the ':' within 1024 */
+	/* longer ones could not be read back: libyaml wants the ':' within 1024 */
+	if (strlen(key->text) > CFG_KEY_MAX)
 		cfg_src_error(r->src, key, "a key of more than %d bytes", CFG_KEY_MAX);
 	for (const struct cfg_node *k = map->child; k && k != key; k = k->next)
 		if (!strcmp(k->text, key->text)) {
-			cfg_src_error(r->src, key, "duplicate key '%.*s' (the first is on line %zu)", CFG_SHOWN, key->text, k->line);
+			cfg_src_error(r->src, key, "duplicate key '%.*s' (the first is on line %zu)", CFG_SHOWN,
+				key->text, k->line);
 			return;
 		}
 }
@@ -217,8 +223,8 @@ static int read_stream(struct reader *r, struct cfg_node **root)
 			yaml_event_delete(&e);
 			return -1;
 		}
-		if (type == YAML_STREAM_START_EVENT || type == YAML_STREAM_END_EVENT || type == YAML_DOCUMENT_START_EVENT ||
-		    type == YAML_DOCUMENT_END_EVENT) {
+		if (type == YAML_STREAM_START_EVENT || type == YAML_STREAM_END_EVENT ||
+			type == YAML_DOCUMENT_START_EVENT || type == YAML_DOCUMENT_END_EVENT) {
 			yaml_event_delete(&e);
 			continue;
 		}
@@ -229,7 +235,8 @@ static int read_stream(struct reader *r, struct cfg_node **root)
 	return 0;
 }
 
-int cfg_yaml_tree(struct arena *a, const struct cfg_src *src, const char *text, size_t n, struct cfg_node **root)
+int cfg_yaml_tree(
+	struct arena *a, const struct cfg_src *src, const char *text, size_t n, struct cfg_node **root)
 {
 	struct reader r = { .arena = a, .src = src, .text = text, .size = n };
 	int rc;
@@ -238,7 +245,8 @@ int cfg_yaml_tree(struct arena *a, const struct cfg_src *src, const char *text, 
 	if (!yaml_parser_initialize(&r.p))
 		return err_oom(src->err, sizeof(r.p));
 	yaml_parser_set_encoding(&r.p, YAML_UTF8_ENCODING);
-	if (n >= 3 && !memcmp(text, "\xef\xbb\xbf", 3)) {   /* with a set encoding, libyaml does not skip a BOM */
+	/* with a set encoding, libyaml does not skip a BOM */
+	if (n >= 3 && !memcmp(text, "\xef\xbb\xbf", 3)) {
 		text += 3;
 		n -= 3;
 	}

@@ -22,7 +22,8 @@ struct err {
 /* Fill *err and return -1, so callers can write: return err_set(...); */
 int err_set(struct err *err, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* The same, followed by ": strerror(errno)". */
-int err_errno(struct err *err, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+int err_errno(struct err *err, int code, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 /* Append one more line (the first call is like err_set); when full, "... and more" once. */
 int err_more(struct err *err, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* Append every line of more; what went wrong first keeps its code. */

@@ -17,11 +17,17 @@ void file_unmap(struct mapped *m);
 bool file_exists(const char *path);
 bool is_dir(const char *path);
 bool is_file(const char *path);
-/* "dir/name" (name alone if it is absolute or dir is "" or "."); caller frees; NULL if out of memory. */
+/*
+ * "dir/name" (name alone if it is absolute or dir is "" or "."); caller frees; NULL if out of
+ * memory.
+ */
 char *path_join(const char *dir, const char *name);
 char *path_dir(const char *path);              /* caller frees; "." if there is no slash */
 const char *path_base(const char *path);       /* points into path */
 bool has_suffix(const char *s, const char *suffix);
-/* A name that a file of ours may point at: one path component, not "", "." or "..", no control bytes. */
+/*
+ * A name that a file of ours may point at: one path component, not "", "." or "..", no control
+ * bytes.
+ */
 bool safe_name(const char *s, size_t n);
 #endif

@@ -104,7 +104,8 @@ void sha256_add(struct sha256 *h, const void *p, size_t n)
 
 void sha256_add_u32(struct sha256 *h, uint32_t v)
 {
-	unsigned char b[4] = { (unsigned char)v, (unsigned char)(v >> 8), (unsigned char)(v >> 16), (unsigned char)(v >> 24) };
+	unsigned char b[4] = { (unsigned char)v, (unsigned char)(v >> 8), (unsigned char)(v >> 16),
+		(unsigned char)(v >> 24) };
 
 	SHA256Update(&h->x, b, sizeof(b));
 }

@@ -1,4 +1,7 @@
-/* hints: what the writer of an unknown key may have meant: another spelling, another section, another program's name. */
+/*
+ * hints: what the writer of an unknown key may have meant: another spelling, another section,
+ * another program's name.
+ */
 #include <ctype.h>
 #include <stdint.h>
 #include <string.h>
@@ -7,16 +10,21 @@
 
 enum { NAME_MAX_LEN = 63 };
 
-/* Names that other programs use.  A dotted name is looked up whole, others also as the last part of a path. */
+/*
+ * Names that other programs use.  A dotted name is looked up whole, others also as the last part of
+ * a path.
+ */
 static const struct foreign { const char *name, *ours, *note; } foreign[] = {
 	{ "learning_rate", "optim.lr" },
 	{ "batch_size", "train.batch", "records a step, over all ranks" },
 	{ "per_device_train_batch_size", "train.batch", "records a step, over all ranks" },
-	{ "micro_batch_size", "train.micro_tokens", "tokens at once; train.batch is the step's records" },
+	{ "micro_batch_size", "train.micro_tokens",
+		"tokens at once; train.batch is the step's records" },
 	{ "global_batch_size", "train.batch" },
 	{ "per_device_eval_batch_size", NULL, "validation batches follow from train.micro_tokens" },
 	{ "eval_batch_size", NULL, "validation batches follow from train.micro_tokens" },
-	{ "gradient_accumulation_steps", NULL, "accumulation follows from train.batch and train.micro_tokens" },
+	{ "gradient_accumulation_steps", NULL,
+		"accumulation follows from train.batch and train.micro_tokens" },
 	{ "num_train_epochs", "train.epochs" },
 	{ "num_epochs", "train.epochs" },
 	{ "n_epochs", "train.epochs" },
@@ -109,7 +117,8 @@ static const struct foreign { const char *name, *ours, *note; } foreign[] = {
 	{ "load_in_8bit", NULL, "models are not quantised for training" },
 	{ "data_seed", "shard.seed" },
 	{ "resume_from_checkpoint", NULL, "tune-train --resume goes on with save.dir" },
-	{ "_component_", NULL, "nothing is built by class name; train.loss, optim.name and model.path choose" },
+	{ "_component_", NULL,
+		"nothing is built by class name; train.loss, optim.name and model.path choose" },
 	{ "max_tokens", "generate.max_new_tokens" },
 };
 enum { N_FOREIGN = sizeof(foreign) / sizeof(foreign[0]) };
@@ -133,7 +142,8 @@ static size_t distance(const char *a, size_t na, const char *b, size_t nb)
 				v = (uint8_t)(up[j] + 1);
 			if (d[j - 1] + 1 < v)
 				v = (uint8_t)(d[j - 1] + 1);
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && up2[j - 2] + 1 < v)
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+				up2[j - 2] + 1 < v)
 				v = (uint8_t)(up2[j - 2] + 1);
 			d[j] = v;
 		}
@@ -191,7 +201,8 @@ static void foreign_hint(const struct foreign *f, const char *asked, char *out, 
 	if (!f->ours)
 		snprintf(out, n, " (%s%s)", seen, f->note);
 	else
-		snprintf(out, n, " (%shere it is '%s'%s%s)", seen, f->ours, f->note ? ": " : "", f->note ? f->note : "");
+		snprintf(out, n, " (%shere it is '%s'%s%s)", seen, f->ours, f->note ? ": " : "",
+			f->note ? f->note : "");
 }
 
 /* Keys of any section with this last part: " ('lr' belongs under optim: 'optim.lr')". */
@@ -206,12 +217,17 @@ static bool other_section(const char *name, char *out, size_t n)
 	if (!k)
 		return false;
 	if (k == 1) {
-		snprintf(out, n, " ('%s' belongs under %.*s: '%s')", name, (int)strcspn(found[0], "."), found[0], found[0]);
+		snprintf(out, n, " ('%s' belongs under %.*s: '%s')", name, (int)strcspn(found[0], "."),
+			found[0], found[0]);
 		return true;
 	}
 	at = (size_t)snprintf(out, n, " (did you mean ");
 	for (size_t i = 0; i < k && at < n; i++)
-		at += (size_t)snprintf(out + at, n - at, "%s'%s'", !i ? "" : i + 1 < k ? ", " : " or ", found[i]);
+		at += (size_t)snprintf(out + at, n - at, "%s'%s'",
+			!i              ? ""
+				: i + 1 < k ? ", "
+							: " or ",
+			found[i]);
 	if (at < n)
 		snprintf(out + at, n - at, "?)");
 	return true;
@@ -250,9 +266,11 @@ static bool nearest_section(const char *name, char *out, size_t n)
 	size_t k = 0;
 
 	for (size_t i = 0; i < cfg_nrows && k < 32; i++) {
-		if (i && !strncmp(cfg_rows[i].path, cfg_rows[i - 1].path, strcspn(cfg_rows[i].path, ".") + 1))
+		if (i &&
+			!strncmp(cfg_rows[i].path, cfg_rows[i - 1].path, strcspn(cfg_rows[i].path, ".") + 1))
 			continue;
-		snprintf(sections[k], sizeof(sections[k]), "%.*s", (int)strcspn(cfg_rows[i].path, "."), cfg_rows[i].path);
+		snprintf(sections[k], sizeof(sections[k]), "%.*s", (int)strcspn(cfg_rows[i].path, "."),
+			cfg_rows[i].path);
 		names[k] = sections[k];
 		k++;
 	}
@@ -281,6 +299,7 @@ void cfg_hint(const char *path, char *out, size_t n)
 		snprintf(out, n, " (did you mean '%s'?)", norm);
 	else if (f)
 		foreign_hint(f, NULL, out, n);
-	else if (!other_section(last_part(norm), out, n) && (strchr(norm, '.') || !nearest_section(norm, out, n)))
+	else if (!other_section(last_part(norm), out, n) &&
+		(strchr(norm, '.') || !nearest_section(norm, out, n)))
 		nearest_key(norm, out, n);
 }

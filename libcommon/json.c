@@ -10,11 +10,13 @@
 #include "libcommon/file.h"
 #include "libcommon/utf8.h"
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "find_special takes the lowest byte of a word for the first");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+	"find_special takes the lowest byte of a word for the first");
 
 /*
- * One pass, no recursion.  Values go onto doc->stack; when an array or object closes, its children move from there into the
- * arena.  Strings go into one piece of arena as long as the text: decoded, with a NUL for the closing quote, they never need more.
+ * One pass, no recursion.  Values go onto doc->stack; when an array or object closes, its children
+ * move from there into the arena.  Strings go into one piece of arena as long as the text: decoded,
+ * with a NUL for the closing quote, they never need more.
  */
 struct frame { size_t base; bool object; };
 struct parser {
@@ -42,7 +44,8 @@ static int fail_at(const struct parser *s, const char *at, const char *what)
 			col++;
 		}
 	}
-	return err_set(s->err, EX_DATAERR, "%s:%llu:%llu: %s", s->name, (unsigned long long)line, (unsigned long long)col, what);
+	return err_set(s->err, EX_DATAERR, "%s:%llu:%llu: %s", s->name, (unsigned long long)line,
+		(unsigned long long)col, what);
 }
 
 static inline void skip_space(struct parser *s)
@@ -58,7 +61,8 @@ static inline int push(struct parser *s, struct json v)
 {
 	struct json_doc *d = s->doc;
 
-	if (s->n == d->stack_cap && grow(&d->stack, &d->stack_cap, s->n + 1, sizeof(*d->stack), s->err) < 0)
+	if (s->n == d->stack_cap &&
+		grow(&d->stack, &d->stack_cap, s->n + 1, sizeof(*d->stack), s->err) < 0)
 		return -1;
 	d->stack[s->n++] = v;
 	return 0;
@@ -66,7 +70,10 @@ static inline int push(struct parser *s, struct json v)
 
 /* ---- strings ---- */
 
-/* High bits of the bytes that are '"', '\\', below 0x20 or above 0x7f; exact up to the lowest one set. */
+/*
+ * High bits of the bytes that are '"', '\\', below 0x20 or above 0x7f; exact up to the lowest one
+ * set.
+ */
 static inline uint64_t find_special(uint64_t w)
 {
 	const uint64_t ones = 0x0101010101010101, high = 0x8080808080808080;
@@ -196,11 +203,15 @@ static void make_c_locale(void)
 	c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
 }
 
-/* The number at [from, s->p), whatever the user's locale is.  The digits 0..digits-1 scaled by 10^exp are it, if exact. */
-static int make_double(struct parser *s, const char *from, bool exact, uint64_t digits, int exp, double *d)
+/*
+ * The number at [from, s->p), whatever the user's locale is.  The digits 0..digits-1 scaled by
+ * 10^exp are it, if exact.
+ */
+static int make_double(
+	struct parser *s, const char *from, bool exact, uint64_t digits, int exp, double *d)
 {
-	static const double tens[] = { 1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
-		1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
+	static const double tens[] = { 1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11,
+		1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
 	size_t n = (size_t)(s->p - from);
 
 	/* Both factors are exact doubles, so that the one rounding is the right one (Clinger 1990). */
@@ -258,7 +269,8 @@ static int parse_number(struct parser *s, struct json *v)
 	s->p = p;
 	/* Up to 18 digits never overflow; 19 may just fit. */
 	if (whole && (ndigits < 19 || (ndigits == 19 && digits <= (uint64_t)INT64_MAX + minus))) {
-		*v = (struct json){ .type = JSON_INT, .i = minus ? (int64_t)(0 - digits) : (int64_t)digits };
+		*v =
+			(struct json){ .type = JSON_INT, .i = minus ? (int64_t)(0 - digits) : (int64_t)digits };
 		return 0;
 	}
 	if (make_double(s, from, ndigits < 19, digits, exp + (eminus ? -e : e), &d) < 0)
@@ -338,7 +350,8 @@ static int close_value(struct parser *s)
 {
 	struct frame f = s->frames[--s->depth];
 	size_t n = s->n - f.base, bytes = n * sizeof(struct json);
-	struct json v = { .type = f.object ? JSON_OBJ : JSON_ARR, .n = (uint32_t)(f.object ? n / 2 : n) };
+	struct json v = { .type = f.object ? JSON_OBJ : JSON_ARR,
+		.n = (uint32_t)(f.object ? n / 2 : n) };
 	void *kids = NULL;
 
 	s->p++;
@@ -385,7 +398,9 @@ static int parse_word(struct parser *s, const char *word, struct json v)
 	return push(s, v);
 }
 
-/* One value, or the opening of one: 1 = its children come first, 0 = it is whole and on the stack. */
+/*
+ * One value, or the opening of one: 1 = its children come first, 0 = it is whole and on the stack.
+ */
 static int parse_start(struct parser *s)
 {
 	struct json v;
@@ -425,7 +440,8 @@ static int parse_after(struct parser *s)
 
 		skip_space(s);
 		if (s->p == s->end)
-			return fail_at(s, s->p, object ? "the text ends inside an object" : "the text ends inside an array");
+			return fail_at(s, s->p,
+				object ? "the text ends inside an object" : "the text ends inside an array");
 		if (*s->p == ',') {
 			s->p++;
 			return object && parse_name(s) < 0 ? -1 : 1;
@@ -456,16 +472,25 @@ static int parse(struct parser *s)
 	return 0;
 }
 
-int json_parse(struct json_doc *doc, const char *text, size_t n, const char *name, uint64_t line0, struct err *err)
+int json_parse(struct json_doc *doc, const char *text, size_t n, const char *name, uint64_t line0,
+	struct err *err)
 {
-	struct parser s = { .text = text, .p = text, .end = text + n, .doc = doc, .name = name, .line0 = line0, .err = err };
+	struct parser s = { .text = text,
+		.p = text,
+		.end = text + n,
+		.doc = doc,
+		.name = name,
+		.line0 = line0,
+		.err = err };
 
 	arena_reset(&doc->arena);
 	doc->root = (struct json){ .type = JSON_NULL };
 	doc->replaced = doc->duplicates = 0;
 	if (n >= UINT32_MAX)
-		return err_set(err, EX_DATAERR, "%s: %zu bytes of JSON are too many (limit 4 GiB)", name, n);
-	s.str = arena_alloc(&doc->arena, n + 16);   /* 8 for a copy that runs ahead, the rest for NULs */
+		return err_set(
+			err, EX_DATAERR, "%s: %zu bytes of JSON are too many (limit 4 GiB)", name, n);
+	/* 8 for a copy that runs ahead, the rest for NULs */
+	s.str = arena_alloc(&doc->arena, n + 16);
 	if (!s.str)
 		return err_oom(err, n + 16);
 	return parse(&s);
@@ -521,17 +546,21 @@ bool json_str_eq(const struct json *v, const char *s)
 
 const char *json_type_name(enum json_type t)
 {
-	static const char *const names[] = { "null", "true or false", "a whole number", "a number", "a string", "an array", "an object" };
+	static const char *const names[] = { "null", "true or false", "a whole number", "a number",
+		"a string", "an array", "an object" };
 
 	return names[t];
 }
 
-static int wrong_type(const struct json *v, const char *name, const char *want, const char *where, struct err *err)
+static int wrong_type(
+	const struct json *v, const char *name, const char *want, const char *where, struct err *err)
 {
-	return err_set(err, EX_DATAERR, "%s: '%s' must be %s, found %s", where, name, want, json_type_name(v->type));
+	return err_set(err, EX_DATAERR, "%s: '%s' must be %s, found %s", where, name, want,
+		json_type_name(v->type));
 }
 
-int json_get_int(const struct json *obj, const char *name, int64_t *out, const char *where, struct err *err)
+int json_get_int(
+	const struct json *obj, const char *name, int64_t *out, const char *where, struct err *err)
 {
 	const struct json *v = json_get(obj, name);
 
@@ -546,7 +575,8 @@ int json_get_int(const struct json *obj, const char *name, int64_t *out, const c
 	return 1;
 }
 
-int json_get_num(const struct json *obj, const char *name, double *out, const char *where, struct err *err)
+int json_get_num(
+	const struct json *obj, const char *name, double *out, const char *where, struct err *err)
 {
 	const struct json *v = json_get(obj, name);
 
@@ -558,7 +588,8 @@ int json_get_num(const struct json *obj, const char *name, double *out, const ch
 	return 1;
 }
 
-int json_get_bool(const struct json *obj, const char *name, bool *out, const char *where, struct err *err)
+int json_get_bool(
+	const struct json *obj, const char *name, bool *out, const char *where, struct err *err)
 {
 	const struct json *v = json_get(obj, name);
 
@@ -570,7 +601,8 @@ int json_get_bool(const struct json *obj, const char *name, bool *out, const cha
 	return 1;
 }
 
-int json_get_str(const struct json *obj, const char *name, const char **out, const char *where, struct err *err)
+int json_get_str(
+	const struct json *obj, const char *name, const char **out, const char *where, struct err *err)
 {
 	const struct json *v = json_get(obj, name);
 

@@ -47,35 +47,51 @@ struct json_doc {
 };
 
 /*
- * Parse text[0..n).  name and line0 (1 for a file, the row's line for JSON Lines) only serve messages
- * "NAME:LINE:COL: ...", EX_DATAERR.  text need not outlive the call.  Trailing white space is allowed,
- * other trailing bytes are an error.  COL counts characters.  A {0} doc is ready for its first call; after a failed call the root is null.
+ * Parse text[0..n).  name and line0 (1 for a file, the row's line for JSON Lines) only serve
+ * messages "NAME:LINE:COL: ...", EX_DATAERR.  text need not outlive the call.  Trailing white space
+ * is allowed, other trailing bytes are an error.  COL counts characters.  A {0} doc is ready for
+ * its first call; after a failed call the root is null.
  */
-int json_parse(struct json_doc *doc, const char *text, size_t n, const char *name, uint64_t line0, struct err *err);
-int json_parse_file(struct json_doc *doc, const char *path, size_t limit, struct err *err);   /* strips one BOM */
+int json_parse(struct json_doc *doc, const char *text, size_t n, const char *name, uint64_t line0,
+	struct err *err);
+/* strips one BOM */
+int json_parse_file(struct json_doc *doc, const char *path, size_t limit, struct err *err);
 void json_release(struct json_doc *doc);
 
-const struct json *json_get(const struct json *obj, const char *name);   /* NULL if absent or not an object */
+/* NULL if absent or not an object */
+const struct json *json_get(const struct json *obj, const char *name);
 bool json_is(const struct json *v, enum json_type t);                    /* v may be NULL */
-bool json_str_eq(const struct json *v, const char *s);                   /* v may be NULL or of another type */
-const char *json_type_name(enum json_type t);                            /* "a string", "an object", ... */
+/* v may be NULL or of another type */
+bool json_str_eq(const struct json *v, const char *s);
+/* "a string", "an object", ... */
+const char *json_type_name(enum json_type t);
 /*
- * Typed members with messages "WHERE: 'name' must be a whole number, found a string" (EX_DATAERR; null is a wrong type).
- * absent: *out keeps its value, returns 0; present: 1; wrong: -1.  2.0 is a whole number; a string that holds a NUL is wrong.
+ * Typed members with messages "WHERE: 'name' must be a whole number, found a string" (EX_DATAERR;
+ * null is a wrong type). absent: *out keeps its value, returns 0; present: 1; wrong: -1.  2.0 is a
+ * whole number; a string that holds a NUL is wrong.
  */
-int json_get_int(const struct json *obj, const char *name, int64_t *out, const char *where, struct err *err);
-int json_get_num(const struct json *obj, const char *name, double *out, const char *where, struct err *err);
-int json_get_bool(const struct json *obj, const char *name, bool *out, const char *where, struct err *err);
-int json_get_str(const struct json *obj, const char *name, const char **out, const char *where, struct err *err);
+int json_get_int(
+	const struct json *obj, const char *name, int64_t *out, const char *where, struct err *err);
+int json_get_num(
+	const struct json *obj, const char *name, double *out, const char *where, struct err *err);
+int json_get_bool(
+	const struct json *obj, const char *name, bool *out, const char *where, struct err *err);
+int json_get_str(
+	const struct json *obj, const char *name, const char **out, const char *where, struct err *err);
 
 /*
- * Writer.  Commas and nesting are the writer's business: calls between begin and end.  Non-finite numbers are written as null;
- * doubles in the shortest form that reads back equal and as JSON_NUM (2.0, not 2); text is UTF-8, escaped only where JSON demands it,
- * a byte that is no UTF-8 becomes U+FFFD.
- *   json_w_obj(&w); json_w_name(&w, "a"); json_w_int(&w, 1); json_w_end(&w);
- * indent = 0 writes one line with no spaces, else pretty with that many spaces.
+ * Writer.  Commas and nesting are the writer's business: calls between begin and end.  Non-finite
+ * numbers are written as null; doubles in the shortest form that reads back equal and as JSON_NUM
+ * (2.0, not 2); text is UTF-8, escaped only where JSON demands it, a byte that is no UTF-8 becomes
+ * U+FFFD. json_w_obj(&w); json_w_name(&w, "a"); json_w_int(&w, 1); json_w_end(&w); indent = 0
+ * writes one line with no spaces, else pretty with that many spaces.
  */
-struct json_w { struct buf *out; int indent, depth; bool after, named; char kind[2 * JSON_DEPTH_MAX]; };
+struct json_w {
+	struct buf *out;
+	int indent, depth;
+	bool after, named;
+	char kind[2 * JSON_DEPTH_MAX];
+};
 void json_w_obj(struct json_w *w);
 void json_w_arr(struct json_w *w);
 void json_w_end(struct json_w *w);

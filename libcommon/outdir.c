@@ -14,7 +14,8 @@
 enum { TREE_DEPTH_MAX = 32 };
 
 /* fn(folder fd, name, is a folder): in the order of readdir, children before their folder. */
-static int walk(int dirfd, const char *name, int depth, int (*fn)(int, const char *, bool), struct err *err)
+static int walk(
+	int dirfd, const char *name, int depth, int (*fn)(int, const char *, bool), struct err *err)
 {
 	int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), rc = 0;
 	struct dirent *e;
@@ -146,7 +147,8 @@ int outdir_commit(struct outdir *d, struct err *err)
 	if (!rc && rename(d->tmp, d->path) < 0) {
 		rc = err_errno(err, EX_CANTCREAT, "cannot rename '%s' to '%s'", d->tmp, d->path);
 		if (had && rename(old.p, d->path) < 0)
-			rc = err_errno(err, EX_CANTCREAT, "'%s' is now '%s'; cannot move it back", d->path, old.p);
+			rc = err_errno(
+				err, EX_CANTCREAT, "'%s' is now '%s'; cannot move it back", d->path, old.p);
 	} else if (!rc) {
 		free(d->tmp);
 		d->tmp = NULL;
@@ -179,7 +181,8 @@ int replace_link(const char *link, const char *target, struct err *err)
 	if (buf_ok(&tmp, err) < 0)
 		return -1;
 	unlink(tmp.p);
-	rc = symlink(target, tmp.p) < 0 ? err_errno(err, EX_CANTCREAT, "cannot create link '%s'", tmp.p) : 0;
+	rc = symlink(target, tmp.p) < 0 ? err_errno(err, EX_CANTCREAT, "cannot create link '%s'", tmp.p)
+									: 0;
 	if (!rc && rename(tmp.p, link) < 0)
 		rc = err_errno(err, EX_CANTCREAT, "cannot rename '%s' to '%s'", tmp.p, link);
 	if (!rc)

@@ -15,8 +15,8 @@
 
 /*
  * What a signal handler must remove: pointers to names that stay valid while they are in the table.
- * A file is unlinked there; a folder can't be emptied in a handler, so that its name only marks it as
- * stale (NAME.tmp.PID) for the next run.
+ * A file is unlinked there; a folder can't be emptied in a handler, so that its name only marks it
+ * as stale (NAME.tmp.PID) for the next run.
  */
 enum { SLOTS = 64 };
 static _Atomic(const char *) slots[SLOTS];
@@ -134,7 +134,8 @@ int outfile_commit(struct outfile *f, struct err *err)
 	if (!f->tmp) {
 		bad = fflush(fp) || ferror(fp);
 		if (bad)
-			err_errno(err, EX_IOERR, "cannot write '%s'", fp == stdout ? "standard output" : f->path);
+			err_errno(
+				err, EX_IOERR, "cannot write '%s'", fp == stdout ? "standard output" : f->path);
 		if (fp != stdout && fclose(fp) && !bad)
 			bad = err_errno(err, EX_IOERR, "cannot write '%s'", f->path);
 		f->fp = NULL;

@@ -39,7 +39,8 @@ void outfile_on_signal(void);
 
 /* Remove a file or folder with all that is in it (never follows links); absent is fine. */
 int remove_tree(const char *path, struct err *err);
-int sync_tree(const char *dir, struct err *err);               /* fsync a folder and all that is in it */
+/* fsync a folder and all that is in it */
+int sync_tree(const char *dir, struct err *err);
 int sync_parent(const char *path, struct err *err);          /* fsync the folder that holds path */
 int make_dirs(const char *path, struct err *err);            /* mkdir -p */
 /* Point the relative link `link` at `target`, by rename, so that it always resolves. */

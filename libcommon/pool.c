@@ -13,9 +13,9 @@
 #include "libcommon/buf.h"
 
 /*
- * A job is announced by a new generation number; workers that idle spin for SPIN rounds on it, then sleep.
- * Tasks are taken from one counter.  The caller leaves when every worker has checked out of the job, so that
- * the job's fields can be reused.
+ * A job is announced by a new generation number; workers that idle spin for SPIN rounds on it, then
+ * sleep. Tasks are taken from one counter.  The caller leaves when every worker has checked out of
+ * the job, so that the job's fields can be reused.
  */
 enum { SPIN = 2000, THREADS_MAX = 1024 };
 

@@ -50,7 +50,8 @@ void format_count(double v, char out[16])
 	else if (v >= 1e7)
 		snprintf(out, 16, "%.1fM", v / 1e6);
 	else if (v >= 1e6)
-		snprintf(out, 16, "%u,%03u,%03u", (unsigned)v / 1000000, (unsigned)v / 1000 % 1000, (unsigned)v % 1000);
+		snprintf(out, 16, "%u,%03u,%03u", (unsigned)v / 1000000, (unsigned)v / 1000 % 1000,
+			(unsigned)v % 1000);
 	else if (v >= 1e3)
 		snprintf(out, 16, "%u,%03u", (unsigned)v / 1000, (unsigned)v % 1000);
 	else if (v >= 10 || v == (double)(unsigned)v)
@@ -59,7 +60,8 @@ void format_count(double v, char out[16])
 		snprintf(out, 16, "%.2f", v);
 }
 
-void progress_start(struct progress *p, const char *name, const char *unit, uint64_t done, uint64_t total, enum when when, bool quiet)
+void progress_start(struct progress *p, const char *name, const char *unit, uint64_t done,
+	uint64_t total, enum when when, bool quiet)
 {
 	*p = (struct progress){ .name = name, .unit = unit, .total = total, .start_done = done };
 	p->start_s = p->last_s = now_s();
@@ -91,7 +93,8 @@ void progress_update(struct progress *p, uint64_t done, const char *extra)
 	struct winsize ws = {0};
 	size_t width, n;
 
-	if (!p->draw || (t = now_s()) - p->start_s < (p->last_s < p->start_s ? 0 : FIRST_S) || t - p->last_s < EVERY_S || !foreground())
+	if (!p->draw || (t = now_s()) - p->start_s < (p->last_s < p->start_s ? 0 : FIRST_S) ||
+		t - p->last_s < EVERY_S || !foreground())
 		return;
 	p->last_s = t;
 	rate = t > p->start_s ? (double)(done - p->start_done) / (t - p->start_s) : 0;
@@ -101,10 +104,12 @@ void progress_update(struct progress *p, uint64_t done, const char *extra)
 		amount(p->unit, (double)p->total, b);
 		if (rate > 0 && done <= p->total)
 			format_duration((double)(p->total - done) / rate, eta);
-		snprintf(line, sizeof(line), "%s: %s/%s %s  %d %%  %s/s  ETA %s  %s", p->name, a, b, strcmp(p->unit, "B") ? p->unit : "",
-			(int)(100.0 * (double)done / (double)p->total), r, eta[0] ? eta : "-", extra);
+		snprintf(line, sizeof(line), "%s: %s/%s %s  %d %%  %s/s  ETA %s  %s", p->name, a, b,
+			strcmp(p->unit, "B") ? p->unit : "", (int)(100.0 * (double)done / (double)p->total), r,
+			eta[0] ? eta : "-", extra);
 	} else {
-		snprintf(line, sizeof(line), "%s: %s %s  %s/s  %s", p->name, a, strcmp(p->unit, "B") ? p->unit : "", r, extra);
+		snprintf(line, sizeof(line), "%s: %s %s  %s/s  %s", p->name, a,
+			strcmp(p->unit, "B") ? p->unit : "", r, extra);
 	}
 	width = ioctl(2, TIOCGWINSZ, &ws) == 0 && ws.ws_col > 20 ? ws.ws_col - 1u : 79;
 	n = strlen(line);

@@ -3,9 +3,10 @@
 /*
  * progress: one line on stderr with rate, ETA and a few figures.
  *
- * On a terminal of our foreground group the line is redrawn at most 6 times a second, from 1 s on, and cleared at the end.
- * Elsewhere (a file, a pipe, TERM=dumb) nothing is drawn: plain lines come from progress_line, at the caller's interval.
- * The text never holds control bytes other than the redraw's own \r and ESC [K.
+ * On a terminal of our foreground group the line is redrawn at most 6 times a second, from 1 s on,
+ * and cleared at the end. Elsewhere (a file, a pipe, TERM=dumb) nothing is drawn: plain lines come
+ * from progress_line, at the caller's interval. The text never holds control bytes other than the
+ * redraw's own \r and ESC [K.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,7 +22,8 @@ struct progress {
 	uint64_t start_done;     /* done at the start (a resumed run), for the rate */
 };
 
-void progress_start(struct progress *p, const char *name, const char *unit, uint64_t done, uint64_t total, enum when when, bool quiet);
+void progress_start(struct progress *p, const char *name, const char *unit, uint64_t done,
+	uint64_t total, enum when when, bool quiet);
 /* extra: figures such as "loss 2.31 lr 1.0e-4", or "". */
 void progress_update(struct progress *p, uint64_t done, const char *extra);
 /* Clear the drawn line so that a message can be printed (the next update draws again). */

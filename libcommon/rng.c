@@ -34,7 +34,10 @@ float rng_uniform(uint32_t bits)
 	return (float)(bits >> 8) * 0x1p-24f;
 }
 
-/* Two words -> two normals; the uniform of the radius is in (0, 1], so that the logarithm is finite. */
+/*
+ * Two words -> two normals; the uniform of the radius is in (0, 1], so that the logarithm is
+ * finite.
+ */
 static void box_muller(uint32_t a, uint32_t b, float *x, float *y)
 {
 	const double two_pi = 6.283185307179586476925;
@@ -44,7 +47,8 @@ static void box_muller(uint32_t a, uint32_t b, float *x, float *y)
 	*y = (float)(r * sin(t));
 }
 
-void rng_normal(const uint32_t key[2], uint32_t c1, uint32_t c2, uint32_t c3, uint64_t first, size_t n, float *out)
+void rng_normal(const uint32_t key[2], uint32_t c1, uint32_t c2, uint32_t c3, uint64_t first,
+	size_t n, float *out)
 {
 	float four[4];
 	uint64_t block = UINT64_MAX;
@@ -70,8 +74,8 @@ void rng_normal(const uint32_t key[2], uint32_t c1, uint32_t c2, uint32_t c3, ui
 
 /*
  * Four Feistel rounds over the smallest even number of bits that holds n, walked until the image is
- * below n (at most four times the domain, so a few steps on average).  The round function is one Philox
- * word with counter (round, half, epoch low, epoch high) under key (seed, RNG_ORDER).
+ * below n (at most four times the domain, so a few steps on average).  The round function is one
+ * Philox word with counter (round, half, epoch low, epoch high) under key (seed, RNG_ORDER).
  */
 uint64_t rng_permute(uint64_t seed, uint64_t epoch, uint64_t n, uint64_t i)
 {

@@ -1,7 +1,10 @@
-/* The schema table: rows.inc is made by the Makefile, one #include for each *.rows file of the tree. */
+/*
+ * The schema table: rows.inc is made by the Makefile, one #include for each *.rows file of the
+ * tree.
+ */
 #include "libcommon/config.h"
 
-#include "gen/names.h"   /* LOSS_NAMES, OPTIM_NAMES: "a|b" from the files in loss/ and core/optim/ */
+#include "gen/names.h" /* LOSS_NAMES, OPTIM_NAMES: "a|b" from the files in loss/ and core/optim/ */
 
 #define R(path, type, def, min, max, choices, help) { path, type, def, min, max, choices, help },
 const struct cfg_row cfg_rows[] = {

@@ -24,7 +24,10 @@ static void set_signals(const struct tool *t)
 
 	sigemptyset(&act.sa_mask);
 	for (size_t i = 0; i < sizeof(fatal) / sizeof(fatal[0]); i++) {
-		/* What nohup or the shell's & has set stays ignored; SIGPIPE does not: Python's children inherit that by accident. */
+		/*
+		 * What nohup or the shell's & has set stays ignored; SIGPIPE does not: Python's children
+		 * inherit that by accident.
+		 */
 		if (fatal[i] != SIGPIPE && !sigaction(fatal[i], NULL, &old) && old.sa_handler == SIG_IGN)
 			continue;
 		sigaction(fatal[i], &act, NULL);
@@ -98,7 +101,8 @@ static void print_config(struct tool *t, struct tool_parse *p)
 	struct buf out = {0};
 	struct err err = {0};
 
-	if (p->print_key ? cfg_print_key(t->cfg, p->print_key, &out, &err) < 0 : (cfg_print(t->cfg, &out), 0))
+	if (p->print_key ? cfg_print_key(t->cfg, p->print_key, &out, &err) < 0
+					 : (cfg_print(t->cfg, &out), 0))
 		fail(t, p, &err);
 	if (buf_ok(&out, &err) < 0)
 		fail(t, p, &err);
@@ -148,7 +152,8 @@ int tool_exit(struct tool *t, int rc, struct err *err)
 	if (rc < 0)
 		print_lines(t->name, err->msg);
 	if ((bad || unclosed) && rc >= 0 && !(t->survives_sigpipe && e == EPIPE)) {
-		fprintf(stderr, "%s: cannot write standard output%s%s\n", t->name, unclosed ? ": " : "", unclosed ? strerror(e) : "");
+		fprintf(stderr, "%s: cannot write standard output%s%s\n", t->name, unclosed ? ": " : "",
+			unclosed ? strerror(e) : "");
 		return EX_IOERR;
 	}
 	return rc < 0 ? err->code : rc;
@@ -189,5 +194,6 @@ int refuse_terminal(const char *path, struct err *err)
 {
 	if ((path && strcmp(path, "-")) || !isatty(STDOUT_FILENO))
 		return 0;
-	return err_set(err, EX_USAGE, "binary data is not written to a terminal; redirect it, or give -o FILE");
+	return err_set(
+		err, EX_USAGE, "binary data is not written to a terminal; redirect it, or give -o FILE");
 }

@@ -4,9 +4,9 @@
  * tool: what every program does the same way: options, config, messages, the end.
  *
  * This is the one part of libcommon that may print and exit: it is main()'s own wiring.
- * One table of struct opt rows gives getopt, --help, --list-options (for the completion file) and the check that the man page
- * names each option.  Options that all tools have are added here: -h -V -q -v --json --progress=W --color=W, and, with a
- * config, -c FILE and --print-config[=KEY].
+ * One table of struct opt rows gives getopt, --help, --list-options (for the completion file) and
+ * the check that the man page names each option.  Options that all tools have are added here: -h -V
+ * -q -v --json --progress=W --color=W, and, with a config, -c FILE and --print-config[=KEY].
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,8 +41,10 @@ struct tool {
 	const struct opt *opts;
 	bool uses_config;         /* has -c, key=value, --print-config */
 	bool survives_sigpipe;    /* tune-train: SIGPIPE ignored; else the default action */
-	bool options_first;       /* options end at the first operand: the rest belongs to another program */
-	const char *const *verbs; /* NULL, or a NULL-terminated list: the first operand must be one of them */
+	/* options end at the first operand: the rest belongs to another program */
+	bool options_first;
+	/* NULL, or a NULL-terminated list: the first operand must be one of them */
+	const char *const *verbs;
 	/* filled by tool_init */
 	const char *verb;
 	int argc;                 /* operands that are left (settings and the verb taken out) */
@@ -53,11 +55,16 @@ struct tool {
 };
 
 /*
- * Opens fds 0-2, sets SIGPIPE and the handlers that remove temporary files, parses options, reads the config.  --help, --version,
- * --list-options and --print-config end the program here (0); errors end it with a message (64 or 78).
+ * Opens fds 0-2, sets SIGPIPE and the handlers that remove temporary files, parses options, reads
+ * the config.  --help, --version,
+ * --list-options and --print-config end the program here (0); errors end it with a message (64 or
+ * 78).
  */
 void tool_init(struct tool *t, int argc, char **argv);
-/* Reports err if rc < 0 (every line with the tool's name), flushes and closes stdout (ENOSPC shows up only here: 74), frees cfg; returns the exit status: err->code, or rc if >= 0. */
+/*
+ * Reports err if rc < 0 (every line with the tool's name), flushes and closes stdout (ENOSPC shows
+ * up only here: 74), frees cfg; returns the exit status: err->code, or rc if >= 0.
+ */
 int tool_exit(struct tool *t, int rc, struct err *err);
 /* "name: message" on stderr unless quiet; the progress line is the caller's to clear. */
 void tool_say(const struct tool *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

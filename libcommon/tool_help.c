@@ -38,7 +38,8 @@ static size_t left_side(const struct opt *o, char *out, size_t n)
 
 	if (o->short_name)
 		snprintf(s, sizeof(s), "-%c,", o->short_name);
-	return (size_t)snprintf(out, n, "  %s --%s%s%s", s, o->long_name, o->arg && *o->arg != '[' ? " " : "", o->arg ? o->arg : "");
+	return (size_t)snprintf(out, n, "  %s --%s%s%s", s, o->long_name,
+		o->arg && *o->arg != '[' ? " " : "", o->arg ? o->arg : "");
 }
 
 static void print_options(const struct tool_parse *p)
@@ -69,7 +70,11 @@ const char *tool_verb_list(const struct tool *t)
 	size_t n = 0;
 
 	for (size_t i = 0; t->verbs[i] && n < sizeof(all); i++)
-		n += (size_t)snprintf(all + n, sizeof(all) - n, "%s%s", !i ? "" : t->verbs[i + 1] ? ", " : " or ", t->verbs[i]);
+		n += (size_t)snprintf(all + n, sizeof(all) - n, "%s%s",
+			!i                    ? ""
+				: t->verbs[i + 1] ? ", "
+								  : " or ",
+			t->verbs[i]);
 	return all;
 }
 

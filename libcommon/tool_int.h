@@ -1,6 +1,8 @@
 #ifndef TUNE_TOOL_INT_H
 #define TUNE_TOOL_INT_H
-/* tool_int: what tool.c (the wiring), tool_opts.c (the parser) and tool_help.c (the texts) share. */
+/*
+ * tool_int: what tool.c (the wiring), tool_opts.c (the parser) and tool_help.c (the texts) share.
+ */
 #include "libcommon/tool.h"
 
 enum { TOOL_OPTS_MAX = 64, TOOL_CONFIGS_MAX = 64 };
@@ -18,7 +20,8 @@ struct tool_parse {
 	struct tool_setting *settings;           /* owned; room for argc */
 	bool help, version, list_options, list_keys, print_config;
 	const char *print_key;                   /* of --print-config=KEY */
-	struct err err;                          /* the first usage error; --help and its like are obeyed all the same */
+	/* the first usage error; --help and its like are obeyed all the same */
+	struct err err;
 };
 
 /* Sort argv into t and p.  Operands end up in t->argv, which is argv's own array from index 1. */

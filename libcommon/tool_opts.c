@@ -1,8 +1,8 @@
 /*
  * tool_opts: the command line, sorted.
  *
- * Not getopt_long: that accepts any unambiguous beginning of a long name, so that a new option breaks old scripts, and it can't say
- * which option was near.
+ * Not getopt_long: that accepts any unambiguous beginning of a long name, so that a new option
+ * breaks old scripts, and it can't say which option was near.
  */
 #include <assert.h>
 #include <errno.h>
@@ -12,19 +12,30 @@
 
 #include "libcommon/tool_int.h"
 
-/* Rows of the options that all tools have.  value is an offset into struct tool where it is a field of it. */
-enum common { C_HELP, C_VERSION, C_QUIET, C_VERBOSE, C_JSON, C_PROGRESS, C_COLOR, C_CONFIG, C_PRINT, C_LIST_OPTIONS, C_LIST_KEYS };
+/*
+ * Rows of the options that all tools have.  value is an offset into struct tool where it is a field
+ * of it.
+ */
+enum common {
+	C_HELP, C_VERSION, C_QUIET, C_VERBOSE, C_JSON, C_PROGRESS, C_COLOR, C_CONFIG, C_PRINT,
+	C_LIST_OPTIONS, C_LIST_KEYS
+};
 static const struct opt common[] = {
 	[C_HELP] = { 'h', "help", NULL, OPT_FLAG, NULL, "print this help" },
 	[C_VERSION] = { 'V', "version", NULL, OPT_FLAG, NULL, "print the version" },
 	[C_QUIET] = { 'q', "quiet", NULL, OPT_FLAG, NULL, "print only warnings and errors" },
 	[C_VERBOSE] = { 'v', "verbose", NULL, OPT_FLAG, NULL, "print more" },
 	[C_JSON] = { 0, "json", NULL, OPT_FLAG, NULL, "print JSON where there would be a table" },
-	[C_PROGRESS] = { 0, "progress", "WHEN", OPT_STR, NULL, "draw a progress line: auto (on a terminal), always or never" },
-	[C_COLOR] = { 0, "color", "WHEN", OPT_STR, NULL, "colour: auto (on a terminal), always or never" },
-	[C_CONFIG] = { 'c', "config", "FILE", OPT_STR, NULL, "read settings from FILE, or - (repeatable; later ones win)" },
-	[C_PRINT] = { 0, "print-config", "[=KEY]", OPT_STR, NULL, "print the resolved settings, or KEY's bare value, and stop" },
-	[C_LIST_OPTIONS] = { 0, "list-options", NULL, OPT_FLAG, NULL, NULL },   /* no help: hidden, for the completion file */
+	[C_PROGRESS] = { 0, "progress", "WHEN", OPT_STR, NULL,
+		"draw a progress line: auto (on a terminal), always or never" },
+	[C_COLOR] = { 0, "color", "WHEN", OPT_STR, NULL,
+		"colour: auto (on a terminal), always or never" },
+	[C_CONFIG] = { 'c', "config", "FILE", OPT_STR, NULL,
+		"read settings from FILE, or - (repeatable; later ones win)" },
+	[C_PRINT] = { 0, "print-config", "[=KEY]", OPT_STR, NULL,
+		"print the resolved settings, or KEY's bare value, and stop" },
+	/* no help: hidden, for the completion file */
+	[C_LIST_OPTIONS] = { 0, "list-options", NULL, OPT_FLAG, NULL, NULL },
 	[C_LIST_KEYS] = { 0, "list-keys", NULL, OPT_FLAG, NULL, NULL },
 };
 enum { N_COMMON = sizeof(common) / sizeof(common[0]) };
@@ -67,7 +78,8 @@ static void unknown_option(struct tool_parse *p, const char *name, size_t n)
 			names[k++] = p->opts[i]->long_name;
 	snprintf(asked, sizeof(asked), "%.*s", (int)(n < 63 ? n : 63), name);
 	near = nearest_name(asked, names, k);
-	usage(p, "unknown option '--%s'%s%s%s", asked, near ? " (did you mean '--" : "", near ? near : "", near ? "'?)" : "");
+	usage(p, "unknown option '--%s'%s%s%s", asked, near ? " (did you mean '--" : "",
+		near ? near : "", near ? "'?)" : "");
 }
 
 static bool parse_u64(const char *s, uint64_t *out)
@@ -94,7 +106,9 @@ static bool parse_num(const char *s, double *out)
 
 static enum when parse_when(struct tool_parse *p, const char *shown, const char *s)
 {
-	static const char *const words[] = { [WHEN_AUTO] = "auto", [WHEN_ALWAYS] = "always", [WHEN_NEVER] = "never" };
+	static const char *const words[] = {
+		[WHEN_AUTO] = "auto", [WHEN_ALWAYS] = "always", [WHEN_NEVER] = "never"
+	};
 
 	for (int i = WHEN_AUTO; i <= WHEN_NEVER; i++)
 		if (!strcmp(s, words[i]))
@@ -103,7 +117,8 @@ static enum when parse_when(struct tool_parse *p, const char *shown, const char 
 	return WHEN_AUTO;
 }
 
-static void take_common(struct tool *t, struct tool_parse *p, enum common which, const char *shown, const char *value)
+static void take_common(
+	struct tool *t, struct tool_parse *p, enum common which, const char *shown, const char *value)
 {
 	switch (which) {
 	case C_HELP: p->help = true; break;
@@ -126,7 +141,8 @@ static void take_common(struct tool *t, struct tool_parse *p, enum common which,
 }
 
 /* value: NULL where the option stands without one. */
-static void take(struct tool *t, struct tool_parse *p, const struct opt *o, const char *shown, const char *value)
+static void take(
+	struct tool *t, struct tool_parse *p, const struct opt *o, const char *shown, const char *value)
 {
 	if (value && !*value && o->arg)
 		usage(p, "option '%s' has an empty value", shown);
@@ -137,11 +153,13 @@ static void take(struct tool *t, struct tool_parse *p, const struct opt *o, cons
 	else if (o->type == OPT_STR)
 		*(const char **)o->value = value;
 	else if (o->type == OPT_KEY)
-		p->settings[p->n_settings++] = (struct tool_setting){ shown, o->key, value ? value : "true" };
+		p->settings[p->n_settings++] =
+			(struct tool_setting){ shown, o->key, value ? value : "true" };
 	else if (o->type == OPT_OPT_U64 && !value)
 		*(uint64_t *)o->value = o->dflt;
 	else if (o->type == OPT_NUM ? !parse_num(value, o->value) : !parse_u64(value, o->value))
-		usage(p, "option '%s' must be a %s, not '%s'", shown, o->type == OPT_NUM ? "number" : "whole number", value);
+		usage(p, "option '%s' must be a %s, not '%s'", shown,
+			o->type == OPT_NUM ? "number" : "whole number", value);
 }
 
 static bool optional_value(const struct opt *o)

@@ -97,20 +97,24 @@ static int check_file(const char *dir, const struct json_member *m, struct err *
 	struct stat st;
 	int rc = -1;
 
-	if (!safe_name(rest, m->name.n - (size_t)(rest - name)) || strlen(name) != m->name.n || !json_is(&m->value, JSON_ARR) ||
-	    m->value.n != 2 || !json_is(&m->value.items[0], JSON_INT) || !json_is(&m->value.items[1], JSON_STR))
+	if (!safe_name(rest, m->name.n - (size_t)(rest - name)) || strlen(name) != m->name.n ||
+		!json_is(&m->value, JSON_ARR) || m->value.n != 2 ||
+		!json_is(&m->value.items[0], JSON_INT) || !json_is(&m->value.items[1], JSON_STR))
 		return err_set(err, EX_DATAERR, "%s/tune.json: not the form that tune-train writes", dir);
 	if (!(path = path_join(dir, name)))
 		return err_oom(err, 256);
 	if (stat(path, &st) < 0)
 		err_set(err, EX_DATAERR, "%s: file '%s' is missing", dir, name);
 	else if (st.st_size != m->value.items[0].i)
-		err_set(err, EX_DATAERR, "%s: file '%s' has %lld bytes, tune.json says %lld", dir, name, (long long)st.st_size,
-			(long long)m->value.items[0].i);
+		err_set(err, EX_DATAERR, "%s: file '%s' has %lld bytes, tune.json says %lld", dir, name,
+			(long long)st.st_size, (long long)m->value.items[0].i);
 	else if (!hash64_file(path, &hash, &bytes, err)) {
 		hash64_hex(hash, hex);
-		rc = strcmp(hex, m->value.items[1].s) ? err_set(err, EX_DATAERR, "%s: file '%s' is damaged: its hash is %s, tune.json says %s",
-			dir, name, hex, m->value.items[1].s) : 0;
+		rc = strcmp(hex, m->value.items[1].s)
+			? err_set(err, EX_DATAERR,
+				  "%s: file '%s' is damaged: its hash is %s, tune.json says %s", dir, name, hex,
+				  m->value.items[1].s)
+			: 0;
 	}
 	free(path);
 	return rc;
@@ -130,11 +134,13 @@ int tunejson_verify(const char *dir, char base[SHA256_HEX], struct err *err)
 		err_set(err, EX_NOINPUT, "'%s' has no tune.json: it is not a complete checkpoint", dir);
 		goto done;
 	}
-	if (json_parse_file(&doc, path, TUNEJSON_MAX, err) < 0 || json_get_int(&doc.root, "v", &v, path, err) < 0)
+	if (json_parse_file(&doc, path, TUNEJSON_MAX, err) < 0 ||
+		json_get_int(&doc.root, "v", &v, path, err) < 0)
 		goto done;
 	files = json_get(&doc.root, "files");
 	if (v != 1 || !json_is(files, JSON_OBJ)) {
-		err_set(err, EX_DATAERR, "%s: version %lld, this program reads version 1", path, (long long)v);
+		err_set(
+			err, EX_DATAERR, "%s: version %lld, this program reads version 1", path, (long long)v);
 		goto done;
 	}
 	for (uint32_t i = 0; i < files->n; i++)

@@ -16,7 +16,8 @@ void utf8_repair(const char *p, size_t n, struct buf *out)
 		if (p < end) {
 			buf_puts(out, "\xef\xbf\xbd");
 			p++;
-			while (p < end && ((unsigned char)*p & 0xc0) == 0x80)   /* the rest of the broken sequence */
+			/* the rest of the broken sequence */
+			while (p < end && ((unsigned char)*p & 0xc0) == 0x80)
 				p++;
 		}
 	}

@@ -1,6 +1,9 @@
 #ifndef TUNE_UTF8_H
 #define TUNE_UTF8_H
-/* utf8: well-formed sequences (Unicode 15, table 3-7: no overlong forms, no surrogates, nothing above U+10FFFF). */
+/*
+ * utf8: well-formed sequences (Unicode 15, table 3-7: no overlong forms, no surrogates, nothing
+ * above U+10FFFF).
+ */
 #include <stddef.h>
 #include <stdint.h>
 
@@ -32,7 +35,10 @@ static inline size_t utf8_len(const char *p, const char *end)
 	return (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f) ? 0 : 4;
 }
 
-/* Write code point c (a scalar value) at out, which has room for 4 bytes; returns the bytes written. */
+/*
+ * Write code point c (a scalar value) at out, which has room for 4 bytes; returns the bytes
+ * written.
+ */
 static inline size_t utf8_put(char *out, uint32_t c)
 {
 	if (c < 0x80) {

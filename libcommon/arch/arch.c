@@ -45,8 +45,14 @@ void family_known(struct buf *out, bool gguf)
 
 void arch_begin(struct arch *a, const struct family *f)
 {
-	*a = (struct arch){ .norm = NORM_RMS, .norm_eps = 1e-6, .act = ACT_SILU, .rope = ROPE_DEFAULT, .rope_theta = 10000,
-		.bos = -1, .pad = -1, .dtype = DT_NONE };
+	*a = (struct arch){ .norm = NORM_RMS,
+		.norm_eps = 1e-6,
+		.act = ACT_SILU,
+		.rope = ROPE_DEFAULT,
+		.rope_theta = 10000,
+		.bos = -1,
+		.pad = -1,
+		.dtype = DT_NONE };
 	snprintf(a->family, sizeof(a->family), "%s", f->model_type);
 	snprintf(a->arch_class, sizeof(a->arch_class), "%s", f->arch_class);
 	f->defaults(a);
@@ -55,9 +61,12 @@ void arch_begin(struct arch *a, const struct family *f)
 int arch_check(const struct arch *a, const char *where, struct err *err)
 {
 	if (a->heads % a->kv_heads)
-		return err_set(err, EX_DATAERR, "%s: %d attention heads are no multiple of %d key/value heads", where, a->heads, a->kv_heads);
+		return err_set(err, EX_DATAERR,
+			"%s: %d attention heads are no multiple of %d key/value heads", where, a->heads,
+			a->kv_heads);
 	if (a->head_dim % 2)
-		return err_set(err, EX_DATAERR, "%s: a head of %d elements is odd; rope turns pairs", where, a->head_dim);
+		return err_set(err, EX_DATAERR, "%s: a head of %d elements is odd; rope turns pairs", where,
+			a->head_dim);
 	return 0;
 }
 

@@ -9,8 +9,8 @@
 
 static bool carried(const char *name)
 {
-	static const char *const names[] = { "generation_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
-		"merges.txt", "chat_template.json" };
+	static const char *const names[] = { "generation_config.json", "special_tokens_map.json",
+		"added_tokens.json", "vocab.json", "merges.txt", "chat_template.json" };
 	size_t i;
 
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -28,7 +28,8 @@ static int copy_file(const char *from, const char *to, struct err *err)
 	if (file_map(&m, from, err) < 0)
 		return -1;
 	if (outfile_open(&f, to, true, err) == 0) {
-		fwrite(m.data ? (const char *)m.data : "", 1, m.size, f.fp);      /* commit looks at ferror */
+		/* commit looks at ferror */
+		fwrite(m.data ? (const char *)m.data : "", 1, m.size, f.fp);
 		rc = outfile_commit(&f, err);
 	}
 	outfile_abort(&f);

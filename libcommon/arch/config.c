@@ -5,51 +5,81 @@
 #include "libcommon/arch/family.h"
 
 /*
- * What every family shares.  Families' own tables come first, so a key here may be read by one and refused by another.
- * The long run of harmless ones is what PreTrainedConfig of transformers wrote into every config.json over the years.
+ * What every family shares.  Families' own tables come first, so a key here may be read by one and
+ * refused by another. The long run of harmless ones is what PreTrainedConfig of transformers wrote
+ * into every config.json over the years.
  */
 static const struct config_key shared_keys[] = {
-	{ "model_type", KEY_READ }, { "architectures", KEY_READ }, { "vocab_size", KEY_READ }, { "hidden_size", KEY_READ },
-	{ "intermediate_size", KEY_READ }, { "num_hidden_layers", KEY_READ }, { "num_attention_heads", KEY_READ },
-	{ "num_key_value_heads", KEY_READ }, { "head_dim", KEY_READ }, { "hidden_act", KEY_READ }, { "max_position_embeddings", KEY_READ },
-	{ "rms_norm_eps", KEY_READ }, { "rope_theta", KEY_READ }, { "rope_scaling", KEY_READ }, { "rope_parameters", KEY_READ },
-	{ "tie_word_embeddings", KEY_READ }, { "torch_dtype", KEY_READ }, { "dtype", KEY_READ }, { "bos_token_id", KEY_READ },
+	{ "model_type", KEY_READ }, { "architectures", KEY_READ }, { "vocab_size", KEY_READ },
+		{ "hidden_size", KEY_READ },
+	{ "intermediate_size", KEY_READ }, { "num_hidden_layers", KEY_READ }, { "num_attention_heads",
+		KEY_READ },
+	{ "num_key_value_heads", KEY_READ }, { "head_dim", KEY_READ }, { "hidden_act", KEY_READ },
+		{ "max_position_embeddings", KEY_READ },
+	{ "rms_norm_eps", KEY_READ }, { "rope_theta", KEY_READ }, { "rope_scaling", KEY_READ },
+		{ "rope_parameters", KEY_READ },
+	{ "tie_word_embeddings", KEY_READ }, { "torch_dtype", KEY_READ }, { "dtype", KEY_READ },
+		{ "bos_token_id", KEY_READ },
 	{ "eos_token_id", KEY_READ }, { "pad_token_id", KEY_READ },
 
-	{ "attention_dropout", KEY_ZERO }, { "hidden_dropout", KEY_ZERO }, { "embd_pdrop", KEY_ZERO }, { "resid_pdrop", KEY_ZERO },
-	{ "pretraining_tp", KEY_ONE }, { "partial_rotary_factor", KEY_ONE }, { "rope_interleaved", KEY_FALSE },
-	{ "use_sliding_window", KEY_FALSE }, { "layer_types", KEY_EMPTY }, { "is_encoder_decoder", KEY_FALSE },
-	{ "add_cross_attention", KEY_FALSE }, { "tie_encoder_decoder", KEY_FALSE }, { "pruned_heads", KEY_EMPTY },
-	{ "chunk_size_feed_forward", KEY_ZERO }, { "quantization_config", KEY_EMPTY }, { "auto_map", KEY_EMPTY },
+	{ "attention_dropout", KEY_ZERO }, { "hidden_dropout", KEY_ZERO }, { "embd_pdrop", KEY_ZERO },
+		{ "resid_pdrop", KEY_ZERO },
+	{ "pretraining_tp", KEY_ONE }, { "partial_rotary_factor", KEY_ONE }, { "rope_interleaved",
+		KEY_FALSE },
+	{ "use_sliding_window", KEY_FALSE }, { "layer_types", KEY_EMPTY }, { "is_encoder_decoder",
+		KEY_FALSE },
+	{ "add_cross_attention", KEY_FALSE }, { "tie_encoder_decoder", KEY_FALSE }, { "pruned_heads",
+		KEY_EMPTY },
+	{ "chunk_size_feed_forward", KEY_ZERO }, { "quantization_config", KEY_EMPTY }, { "auto_map",
+		KEY_EMPTY },
 
-	{ "_name_or_path", KEY_HARMLESS }, { "name_or_path", KEY_HARMLESS }, { "_commit_hash", KEY_HARMLESS },
-	{ "transformers_version", KEY_HARMLESS }, { "use_cache", KEY_HARMLESS }, { "initializer_range", KEY_HARMLESS },
+	{ "_name_or_path", KEY_HARMLESS }, { "name_or_path", KEY_HARMLESS }, { "_commit_hash",
+		KEY_HARMLESS },
+	{ "transformers_version", KEY_HARMLESS }, { "use_cache", KEY_HARMLESS }, { "initializer_range",
+		KEY_HARMLESS },
 	{ "max_window_layers", KEY_HARMLESS },
-	{ "_attn_implementation", KEY_HARMLESS }, { "_attn_implementation_autoset", KEY_HARMLESS }, { "attn_implementation", KEY_HARMLESS },
-	{ "is_llama_config", KEY_HARMLESS }, { "transformers.js_config", KEY_HARMLESS }, { "max_sequence_length", KEY_HARMLESS },
-	{ "model_max_length", KEY_HARMLESS }, { "unsloth_fixed", KEY_HARMLESS }, { "unsloth_version", KEY_HARMLESS },
-	{ "gradient_checkpointing", KEY_HARMLESS }, { "tokenizer_class", KEY_HARMLESS }, { "prefix", KEY_HARMLESS },
-	{ "sep_token_id", KEY_HARMLESS }, { "decoder_start_token_id", KEY_HARMLESS }, { "is_decoder", KEY_HARMLESS },
-	{ "cross_attention_hidden_size", KEY_HARMLESS }, { "finetuning_task", KEY_HARMLESS }, { "task_specific_params", KEY_HARMLESS },
-	{ "problem_type", KEY_HARMLESS }, { "id2label", KEY_HARMLESS }, { "label2id", KEY_HARMLESS }, { "num_labels", KEY_HARMLESS },
-	{ "return_dict", KEY_HARMLESS }, { "output_attentions", KEY_HARMLESS }, { "output_hidden_states", KEY_HARMLESS },
-	{ "torchscript", KEY_HARMLESS }, { "use_bfloat16", KEY_HARMLESS }, { "tf_legacy_loss", KEY_HARMLESS },
-	{ "max_length", KEY_HARMLESS }, { "min_length", KEY_HARMLESS }, { "do_sample", KEY_HARMLESS }, { "early_stopping", KEY_HARMLESS },
-	{ "num_beams", KEY_HARMLESS }, { "num_beam_groups", KEY_HARMLESS }, { "diversity_penalty", KEY_HARMLESS },
-	{ "temperature", KEY_HARMLESS }, { "top_k", KEY_HARMLESS }, { "top_p", KEY_HARMLESS }, { "typical_p", KEY_HARMLESS },
-	{ "repetition_penalty", KEY_HARMLESS }, { "length_penalty", KEY_HARMLESS }, { "no_repeat_ngram_size", KEY_HARMLESS },
-	{ "encoder_no_repeat_ngram_size", KEY_HARMLESS }, { "bad_words_ids", KEY_HARMLESS }, { "num_return_sequences", KEY_HARMLESS },
-	{ "output_scores", KEY_HARMLESS }, { "return_dict_in_generate", KEY_HARMLESS }, { "forced_bos_token_id", KEY_HARMLESS },
+	{ "_attn_implementation", KEY_HARMLESS }, { "_attn_implementation_autoset", KEY_HARMLESS },
+		{ "attn_implementation", KEY_HARMLESS },
+	{ "is_llama_config", KEY_HARMLESS }, { "transformers.js_config", KEY_HARMLESS },
+		{ "max_sequence_length", KEY_HARMLESS },
+	{ "model_max_length", KEY_HARMLESS }, { "unsloth_fixed", KEY_HARMLESS }, { "unsloth_version",
+		KEY_HARMLESS },
+	{ "gradient_checkpointing", KEY_HARMLESS }, { "tokenizer_class", KEY_HARMLESS }, { "prefix",
+		KEY_HARMLESS },
+	{ "sep_token_id", KEY_HARMLESS }, { "decoder_start_token_id", KEY_HARMLESS }, { "is_decoder",
+		KEY_HARMLESS },
+	{ "cross_attention_hidden_size", KEY_HARMLESS }, { "finetuning_task", KEY_HARMLESS },
+		{ "task_specific_params", KEY_HARMLESS },
+	{ "problem_type", KEY_HARMLESS }, { "id2label", KEY_HARMLESS }, { "label2id", KEY_HARMLESS },
+		{ "num_labels", KEY_HARMLESS },
+	{ "return_dict", KEY_HARMLESS }, { "output_attentions", KEY_HARMLESS },
+		{ "output_hidden_states", KEY_HARMLESS },
+	{ "torchscript", KEY_HARMLESS }, { "use_bfloat16", KEY_HARMLESS }, { "tf_legacy_loss",
+		KEY_HARMLESS },
+	{ "max_length", KEY_HARMLESS }, { "min_length", KEY_HARMLESS }, { "do_sample", KEY_HARMLESS },
+		{ "early_stopping", KEY_HARMLESS },
+	{ "num_beams", KEY_HARMLESS }, { "num_beam_groups", KEY_HARMLESS }, { "diversity_penalty",
+		KEY_HARMLESS },
+	{ "temperature", KEY_HARMLESS }, { "top_k", KEY_HARMLESS }, { "top_p", KEY_HARMLESS },
+		{ "typical_p", KEY_HARMLESS },
+	{ "repetition_penalty", KEY_HARMLESS }, { "length_penalty", KEY_HARMLESS },
+		{ "no_repeat_ngram_size", KEY_HARMLESS },
+	{ "encoder_no_repeat_ngram_size", KEY_HARMLESS }, { "bad_words_ids", KEY_HARMLESS },
+		{ "num_return_sequences", KEY_HARMLESS },
+	{ "output_scores", KEY_HARMLESS }, { "return_dict_in_generate", KEY_HARMLESS },
+		{ "forced_bos_token_id", KEY_HARMLESS },
 	{ "forced_eos_token_id", KEY_HARMLESS }, { "remove_invalid_values", KEY_HARMLESS },
 	{ "exponential_decay_length_penalty", KEY_HARMLESS }, { "suppress_tokens", KEY_HARMLESS },
 	{ "begin_suppress_tokens", KEY_HARMLESS }, { NULL }
 };
 
 static const struct { const char *name; enum act_kind act; } acts[] = {
-	{ "silu", ACT_SILU }, { "swish", ACT_SILU }, { "gelu_pytorch_tanh", ACT_GELU_TANH }, { "gelu_new", ACT_GELU_TANH }, { "gelu", ACT_GELU }
+	{ "silu", ACT_SILU }, { "swish", ACT_SILU }, { "gelu_pytorch_tanh", ACT_GELU_TANH },
+		{ "gelu_new", ACT_GELU_TANH }, { "gelu", ACT_GELU }
 };
 static const struct { const char *name; enum dtype dtype; } dtypes[] = {
-	{ "float32", DT_F32 }, { "bfloat16", DT_BF16 }, { "float16", DT_F16 }, { "torch.float32", DT_F32 }, { "torch.bfloat16", DT_BF16 },
+	{ "float32", DT_F32 }, { "bfloat16", DT_BF16 }, { "float16", DT_F16 }, { "torch.float32",
+		DT_F32 }, { "torch.bfloat16", DT_BF16 },
 	{ "torch.float16", DT_F16 }
 };
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -65,19 +95,23 @@ static int need_int(const struct strict *c, const char *name, int hi, int *out)
 
 static int read_sizes(struct arch *a, const struct strict *c)
 {
-	if (need_int(c, "vocab_size", VOCAB_MAX, &a->vocab) < 0 || need_int(c, "hidden_size", DIM_MAX, &a->dim) < 0 ||
-	    need_int(c, "intermediate_size", FFN_MAX, &a->ffn_dim) < 0 || need_int(c, "num_hidden_layers", LAYERS_MAX, &a->layers) < 0 ||
-	    need_int(c, "num_attention_heads", HEADS_MAX, &a->heads) < 0)
+	if (need_int(c, "vocab_size", VOCAB_MAX, &a->vocab) < 0 ||
+		need_int(c, "hidden_size", DIM_MAX, &a->dim) < 0 ||
+		need_int(c, "intermediate_size", FFN_MAX, &a->ffn_dim) < 0 ||
+		need_int(c, "num_hidden_layers", LAYERS_MAX, &a->layers) < 0 ||
+		need_int(c, "num_attention_heads", HEADS_MAX, &a->heads) < 0)
 		return -1;
 	if (!a->kv_heads || json_is(json_get(c->json, "num_key_value_heads"), JSON_NULL))
 		a->kv_heads = a->heads;
 	a->head_dim = a->dim / a->heads;
-	if (strict_int(c, "num_key_value_heads", 1, HEADS_MAX, &a->kv_heads) < 0 || strict_int(c, "head_dim", 2, HEAD_DIM_MAX, &a->head_dim) < 0 ||
-	    strict_int(c, "max_position_embeddings", 1, POSITIONS_MAX, &a->max_positions) < 0 ||
-	    strict_num(c, "rms_norm_eps", 0, 1, &a->norm_eps) < 0)
+	if (strict_int(c, "num_key_value_heads", 1, HEADS_MAX, &a->kv_heads) < 0 ||
+		strict_int(c, "head_dim", 2, HEAD_DIM_MAX, &a->head_dim) < 0 ||
+		strict_int(c, "max_position_embeddings", 1, POSITIONS_MAX, &a->max_positions) < 0 ||
+		strict_num(c, "rms_norm_eps", 0, 1, &a->norm_eps) < 0)
 		return -1;
 	if (a->head_dim < 2)
-		return err_set(c->err, EX_DATAERR, "%s: hidden_size %d is too small for %d heads", c->where, a->dim, a->heads);
+		return err_set(c->err, EX_DATAERR, "%s: hidden_size %d is too small for %d heads", c->where,
+			a->dim, a->heads);
 	return strict_bool(c, "tie_word_embeddings", &a->tied) < 0 ? -1 : 0;
 }
 
@@ -95,7 +129,9 @@ static int read_act(struct arch *a, const struct strict *c)
 			a->act = acts[i].act;
 			return 0;
 		}
-	return err_set(c->err, EX_DATAERR, "%s: hidden_act '%s' is not supported (known: silu, gelu_pytorch_tanh, gelu)", c->where, name);
+	return err_set(c->err, EX_DATAERR,
+		"%s: hidden_act '%s' is not supported (known: silu, gelu_pytorch_tanh, gelu)", c->where,
+		name);
 }
 
 static int read_dtype(struct arch *a, const struct strict *c)
@@ -112,7 +148,8 @@ static int read_dtype(struct arch *a, const struct strict *c)
 			a->dtype = dtypes[i].dtype;
 			return 0;
 		}
-	return err_set(c->err, EX_DATAERR, "%s: %s '%s' is not supported (known: float32, bfloat16, float16)", c->where, key, name);
+	return err_set(c->err, EX_DATAERR,
+		"%s: %s '%s' is not supported (known: float32, bfloat16, float16)", c->where, key, name);
 }
 
 static int read_architectures(struct arch *a, const struct strict *c)
@@ -121,8 +158,9 @@ static int read_architectures(struct arch *a, const struct strict *c)
 
 	if (!v || (v->type == JSON_ARR && v->n == 1 && json_str_eq(&v->items[0], a->arch_class)))
 		return 0;
-	return err_set(c->err, EX_DATAERR, "%s: 'architectures' must be [\"%s\"] for model_type '%s'%s%s", c->where, a->arch_class, a->family,
-		v->type == JSON_ARR && v->n && v->items[0].type == JSON_STR ? ", found " : "",
+	return err_set(c->err, EX_DATAERR,
+		"%s: 'architectures' must be [\"%s\"] for model_type '%s'%s%s", c->where, a->arch_class,
+		a->family, v->type == JSON_ARR && v->n && v->items[0].type == JSON_STR ? ", found " : "",
 		v->type == JSON_ARR && v->n && v->items[0].type == JSON_STR ? v->items[0].s : "");
 }
 
@@ -149,13 +187,17 @@ static int read_ids(struct arch *a, const struct strict *c)
 	int64_t id = -1;
 
 	if (n > COUNT(a->eos))
-		return err_set(c->err, EX_DATAERR, "%s: 'eos_token_id' lists %u ids; %zu is the limit", c->where, n, COUNT(a->eos));
+		return err_set(c->err, EX_DATAERR, "%s: 'eos_token_id' lists %u ids; %zu is the limit",
+			c->where, n, COUNT(a->eos));
 	for (i = 0; i < n; i++) {
 		if (read_id(c, "eos_token_id", v->type == JSON_ARR ? &v->items[i] : v, &id) < 0)
 			return -1;
 		a->eos[a->neos++] = (uint32_t)id;
 	}
-	return read_one_id(c, "bos_token_id", &a->bos) < 0 || read_one_id(c, "pad_token_id", &a->pad) < 0 ? -1 : 0;
+	return read_one_id(c, "bos_token_id", &a->bos) < 0 ||
+			read_one_id(c, "pad_token_id", &a->pad) < 0
+		? -1
+		: 0;
 }
 
 int arch_from_config(struct arch *a, const struct json *config, const char *where, struct err *err)
@@ -172,16 +214,19 @@ int arch_from_config(struct arch *a, const struct json *config, const char *wher
 
 		family_known(&known, false);
 		if (json_is(type, JSON_STR))
-			err_set(err, EX_DATAERR, "%s: model_type '%s' is not supported (known: %s)", where, type->s, known.p ? known.p : "");
+			err_set(err, EX_DATAERR, "%s: model_type '%s' is not supported (known: %s)", where,
+				type->s, known.p ? known.p : "");
 		else
-			err_set(err, EX_DATAERR, "%s: 'model_type' is missing (known: %s)", where, known.p ? known.p : "");
+			err_set(err, EX_DATAERR, "%s: 'model_type' is missing (known: %s)", where,
+				known.p ? known.p : "");
 		buf_release(&known);
 		return -1;
 	}
 	arch_begin(a, f);
-	if (strict_check_keys(&c, f->keys, shared_keys) < 0 || read_sizes(a, &c) < 0 || read_act(a, &c) < 0 || read_dtype(a, &c) < 0 ||
-	    read_architectures(a, &c) < 0 || read_ids(a, &c) < 0 || rope_from_config(a, &c) < 0 || f->from_config(a, &c) < 0 ||
-	    arch_check(a, where, err) < 0) {
+	if (strict_check_keys(&c, f->keys, shared_keys) < 0 || read_sizes(a, &c) < 0 ||
+		read_act(a, &c) < 0 || read_dtype(a, &c) < 0 || read_architectures(a, &c) < 0 ||
+		read_ids(a, &c) < 0 || rope_from_config(a, &c) < 0 || f->from_config(a, &c) < 0 ||
+		arch_check(a, where, err) < 0) {
 		arch_release(a);
 		return -1;
 	}

@@ -2,7 +2,8 @@
 #include "libcommon/arch/family.h"
 
 static const struct config_key keys[] = {
-	{ "attention_bias", KEY_READ }, { "mlp_bias", KEY_READ }, { "sliding_window", KEY_EMPTY }, { NULL }
+	{ "attention_bias", KEY_READ }, { "mlp_bias", KEY_READ }, { "sliding_window", KEY_EMPTY },
+		{ NULL }
 };
 
 static void defaults(struct arch *a)
@@ -12,7 +13,8 @@ static void defaults(struct arch *a)
 
 static int from_config(struct arch *a, const struct strict *c)
 {
-	if (strict_bool(c, "attention_bias", &a->bias_qkv) < 0 || strict_bool(c, "mlp_bias", &a->bias_mlp) < 0)
+	if (strict_bool(c, "attention_bias", &a->bias_qkv) < 0 ||
+		strict_bool(c, "mlp_bias", &a->bias_mlp) < 0)
 		return -1;
 	a->bias_o = a->bias_qkv;
 	return 0;
@@ -26,4 +28,5 @@ static void to_config(const struct arch *a, struct json_w *w)
 	json_w_bool(w, a->bias_mlp);
 }
 
-const struct family family_llama = { "llama", "LlamaForCausalLM", "llama", true, keys, defaults, from_config, to_config };
+const struct family family_llama = { "llama", "LlamaForCausalLM", "llama", true, keys, defaults,
+	from_config, to_config };

@@ -1,8 +1,12 @@
-/* Mistral: Llama without biases, with a sliding window in all layers or none.  In GGUF it is a llama. */
+/*
+ * Mistral: Llama without biases, with a sliding window in all layers or none.  In GGUF it is a
+ * llama.
+ */
 #include "libcommon/arch/family.h"
 
 static const struct config_key keys[] = {
-	{ "sliding_window", KEY_READ }, { "attention_bias", KEY_FALSE }, { "mlp_bias", KEY_FALSE }, { NULL }
+	{ "sliding_window", KEY_READ }, { "attention_bias", KEY_FALSE }, { "mlp_bias", KEY_FALSE },
+		{ NULL }
 };
 
 static void defaults(struct arch *a)
@@ -30,4 +34,5 @@ static void to_config(const struct arch *a, struct json_w *w)
 		json_w_null(w);
 }
 
-const struct family family_mistral = { "mistral", "MistralForCausalLM", "llama", true, keys, defaults, from_config, to_config };
+const struct family family_mistral = { "mistral", "MistralForCausalLM", "llama", true, keys,
+	defaults, from_config, to_config };

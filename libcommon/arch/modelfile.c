@@ -39,7 +39,10 @@ static char *find_suffix(const char *dir, const char *const *suffixes)
 	return found;
 }
 
-/* The base of a PEFT folder: -m, else what adapter_config.json says, absolute or relative to the folder. */
+/*
+ * The base of a PEFT folder: -m, else what adapter_config.json says, absolute or relative to the
+ * folder.
+ */
 static char *find_base(const char *dir, const char *override, struct err *err)
 {
 	struct peft p;
@@ -50,11 +53,14 @@ static char *find_base(const char *dir, const char *override, struct err *err)
 	if (override) {
 		path = mem_strdup(override, err);
 	} else if (!*p.base) {
-		err_set(err, EX_DATAERR, "adapter '%s' does not say what its base model is; give it with -m", dir);
+		err_set(err, EX_DATAERR,
+			"adapter '%s' does not say what its base model is; give it with -m", dir);
 	} else if (!(path = path_join(dir, p.base))) {
 		err_oom(err, strlen(dir));
 	} else if (!file_exists(path)) {
-		err_set(err, EX_NOINPUT, "the base model '%s' of adapter '%s' is not at '%s'; give it with -m", p.base, dir, path);
+		err_set(err, EX_NOINPUT,
+			"the base model '%s' of adapter '%s' is not at '%s'; give it with -m", p.base, dir,
+			path);
 		free(path);
 		path = NULL;
 	}
@@ -68,7 +74,9 @@ static int no_config(const char *dir, struct err *err)
 	char *name = find_suffix(dir, gguf);
 
 	if (name)
-		err_set(err, EX_NOINPUT, "'%s' is no model folder (no config.json); for a GGUF model give the file, '%s/%s'", dir, dir, name);
+		err_set(err, EX_NOINPUT,
+			"'%s' is no model folder (no config.json); for a GGUF model give the file, '%s/%s'",
+			dir, dir, name);
 	else
 		err_set(err, EX_NOINPUT, "'%s' is no model folder: it has no config.json", dir);
 	free(name);
@@ -82,10 +90,15 @@ static int no_weights(const char *dir, struct err *err)
 	char *name = find_suffix(dir, pickles);
 
 	if (name)
-		err_set(err, EX_DATAERR, "'%s' has weights only as a pickle ('%s'), which can run code and is not read; save it as safetensors "
-			"(in Python: AutoModelForCausalLM.from_pretrained('%s').save_pretrained('%s-safetensors'))", dir, name, dir, dir);
+		err_set(err, EX_DATAERR,
+			"'%s' has weights only as a pickle ('%s'), which can run code and is not read; save it "
+			"as safetensors "
+			"(in Python: "
+			"AutoModelForCausalLM.from_pretrained('%s').save_pretrained('%s-safetensors'))",
+			dir, name, dir, dir);
 	else
-		err_set(err, EX_NOINPUT, "'%s' has no weights: neither model.safetensors nor model.safetensors.index.json", dir);
+		err_set(err, EX_NOINPUT,
+			"'%s' has no weights: neither model.safetensors nor model.safetensors.index.json", dir);
 	free(name);
 	return -1;
 }
@@ -106,7 +119,8 @@ static int open_dir(struct modelfile *m, bool weights, struct err *err)
 
 	if (!holds(m->dir, "config.json"))
 		return no_config(m->dir, err);
-	if (weights && !holds(m->dir, "model.safetensors") && !holds(m->dir, "model.safetensors.index.json"))
+	if (weights && !holds(m->dir, "model.safetensors") &&
+		!holds(m->dir, "model.safetensors.index.json"))
 		return no_weights(m->dir, err);
 	if (!(path = path_join(m->dir, "config.json")))
 		return err_oom(err, strlen(m->dir));
@@ -124,7 +138,8 @@ static int open_files(struct modelfile *m, const char *path, bool weights, struc
 		if (!(m->dir = mem_strdup(path, err)))
 			return -1;
 		if (holds(path, "adapter_config.json"))
-			return err_set(err, EX_DATAERR, "'%s' is an adapter: it can't be the base of one", path);
+			return err_set(
+				err, EX_DATAERR, "'%s' is an adapter: it can't be the base of one", path);
 		return open_dir(m, weights, err);
 	}
 	if (!file_exists(path))
@@ -135,8 +150,11 @@ static int open_files(struct modelfile *m, const char *path, bool weights, struc
 		return err_set(err, EX_NOINPUT, "'%s' is a file of a model; give its folder", path);
 	if (!(m->gguf_path = mem_strdup(path, err)) || gguf_open(&m->gguf, path, err) < 0)
 		return -1;
-	if (gguf_get_str(m->gguf, "general.type", &type, err) > 0 && type.n == 7 && !memcmp(type.s, "adapter", 7))
-		return err_set(err, EX_DATAERR, "'%s' is an adapter as GGUF, which is written but not read here; give the PEFT folder", path);
+	if (gguf_get_str(m->gguf, "general.type", &type, err) > 0 && type.n == 7 &&
+		!memcmp(type.s, "adapter", 7))
+		return err_set(err, EX_DATAERR,
+			"'%s' is an adapter as GGUF, which is written but not read here; give the PEFT folder",
+			path);
 	return arch_from_gguf(&m->arch, m->gguf, path, err);
 }
 
@@ -159,10 +177,12 @@ static void put_shape(char out[96], int ndim, const uint64_t *shape)
 
 	out[0] = 0;
 	for (i = 0; i < ndim && n < 80; i++)
-		n += (size_t)snprintf(out + n, 96 - n, "%s%llu", i ? ", " : "", (unsigned long long)shape[i]);
+		n += (size_t)snprintf(
+			out + n, 96 - n, "%s%llu", i ? ", " : "", (unsigned long long)shape[i]);
 }
 
-static void check_tensor(const struct modelfile *m, const struct arch_tensor *t, const struct tensor *src, struct err *all)
+static void check_tensor(const struct modelfile *m, const struct arch_tensor *t,
+	const struct tensor *src, struct err *all)
 {
 	const char *name = m->gguf ? t->gguf_name : t->name;
 	char got[96], want[96];
@@ -174,28 +194,36 @@ static void check_tensor(const struct modelfile *m, const struct arch_tensor *t,
 	if (src->ndim != t->ndim || memcmp(src->shape, t->shape, sizeof(*t->shape) * (size_t)t->ndim)) {
 		put_shape(got, src->ndim, src->shape);
 		put_shape(want, t->ndim, t->shape);
-		err_more(all, EX_DATAERR, "%s: tensor '%s' has shape [%s], but the model's %s makes it [%s]", src->file, name, got,
-			m->gguf ? "keys" : "config.json", want);
+		err_more(all, EX_DATAERR,
+			"%s: tensor '%s' has shape [%s], but the model's %s makes it [%s]", src->file, name,
+			got, m->gguf ? "keys" : "config.json", want);
 	} else if (!dtype_is_float(src->dtype) && dtype_info[src->dtype].block == 1) {
-		err_more(all, EX_DATAERR, "%s: tensor '%s' of type %s can't be computed with", src->file, name, dtype_info[src->dtype].name);
+		err_more(all, EX_DATAERR, "%s: tensor '%s' of type %s can't be computed with", src->file,
+			name, dtype_info[src->dtype].name);
 	} else if (t->gguf_heads && t->ndim == 1 && dtype_info[src->dtype].block > 1) {
-		err_more(all, EX_DATAERR, "%s: tensor '%s' of type %s is a bias; it must not be quantised", src->file, name,
-			dtype_info[src->dtype].name);
+		err_more(all, EX_DATAERR, "%s: tensor '%s' of type %s is a bias; it must not be quantised",
+			src->file, name, dtype_info[src->dtype].name);
 	}
 }
 
 /* A tied model's file may hold the embedding a second time, if it is the same (C4). */
 static int check_tied_head(const struct modelfile *m, struct err *err)
 {
-	const struct tensor *head = safetensors_find(m->st, "lm_head.weight"), *embed = safetensors_find(m->st, "model.embed_tokens.weight");
+	const struct tensor *head = safetensors_find(m->st, "lm_head.weight"),
+						*embed = safetensors_find(m->st, "model.embed_tokens.weight");
 
-	if (head && embed && head->dtype == embed->dtype && head->bytes == embed->bytes && !memcmp(head->data, embed->data, head->bytes))
+	if (head && embed && head->dtype == embed->dtype && head->bytes == embed->bytes &&
+		!memcmp(head->data, embed->data, head->bytes))
 		return 0;
-	return err_set(err, EX_DATAERR, "%s: config.json says tie_word_embeddings, but '%s' holds an lm_head.weight that differs from "
-		"model.embed_tokens.weight; set it to false, or take the tensor out", m->dir, head ? path_base(head->file) : "");
+	return err_set(err, EX_DATAERR,
+		"%s: config.json says tie_word_embeddings, but '%s' holds an lm_head.weight that differs "
+		"from "
+		"model.embed_tokens.weight; set it to false, or take the tensor out",
+		m->dir, head ? path_base(head->file) : "");
 }
 
-static bool by_name_found(const struct arch_tensor *const *sorted, size_t n, const char *name, bool gguf)
+static bool by_name_found(
+	const struct arch_tensor *const *sorted, size_t n, const char *name, bool gguf)
 {
 	size_t lo = 0, hi = n;
 
@@ -215,16 +243,19 @@ static bool by_name_found(const struct arch_tensor *const *sorted, size_t n, con
 
 static int by_hf_name(const void *a, const void *b)
 {
-	return strcmp((*(const struct arch_tensor *const *)a)->name, (*(const struct arch_tensor *const *)b)->name);
+	return strcmp((*(const struct arch_tensor *const *)a)->name,
+		(*(const struct arch_tensor *const *)b)->name);
 }
 
 static int by_gguf_name(const void *a, const void *b)
 {
-	return strcmp((*(const struct arch_tensor *const *)a)->gguf_name, (*(const struct arch_tensor *const *)b)->gguf_name);
+	return strcmp((*(const struct arch_tensor *const *)a)->gguf_name,
+		(*(const struct arch_tensor *const *)b)->gguf_name);
 }
 
 /* The table sorted by one of its names; caller frees. */
-static const struct arch_tensor **sorted_table(const struct modelfile *m, bool gguf, struct err *err)
+static const struct arch_tensor **sorted_table(
+	const struct modelfile *m, bool gguf, struct err *err)
 {
 	const struct arch_tensor **s = mem_zalloc(m->ntensors, sizeof(*s), err);
 	size_t i;
@@ -239,8 +270,9 @@ static const struct arch_tensor **sorted_table(const struct modelfile *m, bool g
 /* Computed at load, or spoken for already. */
 static bool not_a_weight(const struct modelfile *m, const char *name)
 {
-	return m->gguf ? !strcmp(name, "rope_freqs.weight") :
-		has_suffix(name, ".rotary_emb.inv_freq") || (m->arch.tied && !strcmp(name, "lm_head.weight"));
+	return m->gguf ? !strcmp(name, "rope_freqs.weight")
+				   : has_suffix(name, ".rotary_emb.inv_freq") ||
+			(m->arch.tied && !strcmp(name, "lm_head.weight"));
 }
 
 static int check_surplus(const struct modelfile *m, struct err *all, struct err *err)
@@ -253,8 +285,10 @@ static int check_surplus(const struct modelfile *m, struct err *all, struct err 
 	for (i = 0; i < n; i++) {
 		const struct tensor *t = m->gguf ? gguf_tensor_at(m->gguf, i) : safetensors_at(m->st, i);
 
-		if (!by_name_found(sorted, m->ntensors, t->name, m->gguf != NULL) && !not_a_weight(m, t->name))
-			err_more(all, EX_DATAERR, "%s: tensor '%s' is none of a %s model's", t->file, t->name, m->arch.family);
+		if (!by_name_found(sorted, m->ntensors, t->name, m->gguf != NULL) &&
+			!not_a_weight(m, t->name))
+			err_more(all, EX_DATAERR, "%s: tensor '%s' is none of a %s model's", t->file, t->name,
+				m->arch.family);
 	}
 	free(sorted);
 	return 0;
@@ -268,9 +302,13 @@ static int match_tensors(struct modelfile *m, struct err *err)
 	m->src = mem_zalloc(m->ntensors, sizeof(*m->src), err);
 	if (!m->src)
 		return -1;
-	if (m->st && !m->arch.tied && !safetensors_find(m->st, "lm_head.weight") && safetensors_find(m->st, "model.embed_tokens.weight"))
-		return err_set(err, EX_DATAERR, "%s: config.json does not say tie_word_embeddings, and there is no lm_head.weight: set it to true "
-			"if the head is the embedding, else the tensor is missing", m->dir);
+	if (m->st && !m->arch.tied && !safetensors_find(m->st, "lm_head.weight") &&
+		safetensors_find(m->st, "model.embed_tokens.weight"))
+		return err_set(err, EX_DATAERR,
+			"%s: config.json does not say tie_word_embeddings, and there is no lm_head.weight: set "
+			"it to true "
+			"if the head is the embedding, else the tensor is missing",
+			m->dir);
 	for (i = 0; i < m->ntensors; i++) {
 		m->src[i] = find(m, &m->tensors[i]);
 		check_tensor(m, &m->tensors[i], m->src[i], &all);
@@ -281,10 +319,13 @@ static int match_tensors(struct modelfile *m, struct err *err)
 		*err = all;
 		return -1;
 	}
-	return m->st && m->arch.tied && safetensors_find(m->st, "lm_head.weight") ? check_tied_head(m, err) : 0;
+	return m->st && m->arch.tied && safetensors_find(m->st, "lm_head.weight")
+		? check_tied_head(m, err)
+		: 0;
 }
 
-int modelfile_open(struct modelfile *m, const char *path, const char *base_override, bool weights, struct err *err)
+int modelfile_open(
+	struct modelfile *m, const char *path, const char *base_override, bool weights, struct err *err)
 {
 	char *at, *base = NULL;
 	int rc = -1;
@@ -296,10 +337,12 @@ int modelfile_open(struct modelfile *m, const char *path, const char *base_overr
 	if (is_dir(at) && holds(at, "adapter_config.json")) {
 		m->adapter_dir = at;
 		at = NULL;
-		if (!(base = find_base(m->adapter_dir, base_override, err)) || !(at = resolve_checkpoint(base, err)))
+		if (!(base = find_base(m->adapter_dir, base_override, err)) ||
+			!(at = resolve_checkpoint(base, err)))
 			goto done;
 	}
-	if (open_files(m, at, weights, err) < 0 || arch_tensors(&m->arch, &m->tensors, &m->ntensors, err) < 0)
+	if (open_files(m, at, weights, err) < 0 ||
+		arch_tensors(&m->arch, &m->tensors, &m->ntensors, err) < 0)
 		goto done;
 	rc = weights ? match_tensors(m, err) : 0;
 done:
@@ -339,7 +382,8 @@ int modelfile_index(const struct modelfile *m, const char *hf_name)
 	return -1;
 }
 
-int modelfile_read_f32(const struct modelfile *m, size_t i, uint64_t row0, uint64_t rows, float *dst, struct err *err)
+int modelfile_read_f32(
+	const struct modelfile *m, size_t i, uint64_t row0, uint64_t rows, float *dst, struct err *err)
 {
 	const struct arch_tensor *t = &m->tensors[i];
 	const struct tensor *src = m->src[i];
@@ -348,10 +392,11 @@ int modelfile_read_f32(const struct modelfile *m, size_t i, uint64_t row0, uint6
 	int bad;
 
 	if (row0 > t->shape[0] || rows > t->shape[0] - row0)
-		return err_set(err, EX_SOFTWARE, "rows %llu..%llu of '%s' were asked for", (unsigned long long)row0,
-			(unsigned long long)(row0 + rows), t->name);
+		return err_set(err, EX_SOFTWARE, "rows %llu..%llu of '%s' were asked for",
+			(unsigned long long)row0, (unsigned long long)(row0 + rows), t->name);
 	if (!permuted && t->ndim == 2) {
-		bad = dtype_to_f32(src->dtype, src->data + row0 * dtype_bytes(src->dtype, width), rows * width, dst);
+		bad = dtype_to_f32(
+			src->dtype, src->data + row0 * dtype_bytes(src->dtype, width), rows * width, dst);
 	} else if (!permuted && dtype_info[src->dtype].block == 1) {
 		bad = dtype_to_f32(src->dtype, src->data + dtype_bytes(src->dtype, row0), rows, dst);
 	} else if (!permuted) {
@@ -367,10 +412,14 @@ int modelfile_read_f32(const struct modelfile *m, size_t i, uint64_t row0, uint6
 		}
 	} else {
 		for (bad = 0, r = row0; !bad && r < row0 + rows; r++)
-			bad = dtype_to_f32(src->dtype, src->data + gguf_row(r, t->gguf_heads, t->shape[0]) * dtype_bytes(src->dtype, width),
+			bad = dtype_to_f32(src->dtype,
+				src->data +
+					gguf_row(r, t->gguf_heads, t->shape[0]) * dtype_bytes(src->dtype, width),
 				width, dst + (r - row0) * width);
 	}
-	return bad ? err_set(err, EX_DATAERR, "%s: tensor '%s' of type %s can't be read", src->file, src->name, dtype_info[src->dtype].name) : 0;
+	return bad ? err_set(err, EX_DATAERR, "%s: tensor '%s' of type %s can't be read", src->file,
+					 src->name, dtype_info[src->dtype].name)
+			   : 0;
 }
 
 enum dtype modelfile_dtype(const struct modelfile *m)

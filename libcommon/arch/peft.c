@@ -11,22 +11,32 @@
 enum { ADAPTER_CONFIG_MAX = 1 << 20, RANK_MAX = 1 << 14, NAMES_MAX = 64 };
 
 static const struct config_key keys[] = {
-	{ "peft_type", KEY_READ }, { "task_type", KEY_READ }, { "base_model_name_or_path", KEY_READ }, { "r", KEY_READ },
-	{ "lora_alpha", KEY_READ }, { "lora_dropout", KEY_READ }, { "use_rslora", KEY_READ }, { "target_modules", KEY_READ },
+	{ "peft_type", KEY_READ }, { "task_type", KEY_READ }, { "base_model_name_or_path", KEY_READ },
+		{ "r", KEY_READ },
+	{ "lora_alpha", KEY_READ }, { "lora_dropout", KEY_READ }, { "use_rslora", KEY_READ },
+		{ "target_modules", KEY_READ },
 	{ "modules_to_save", KEY_READ }, { "bias", KEY_READ }, { "init_lora_weights", KEY_READ },
 
-	{ "use_dora", KEY_FALSE }, { "lora_bias", KEY_FALSE }, { "fan_in_fan_out", KEY_FALSE }, { "use_qalora", KEY_FALSE },
+	{ "use_dora", KEY_FALSE }, { "lora_bias", KEY_FALSE }, { "fan_in_fan_out", KEY_FALSE },
+		{ "use_qalora", KEY_FALSE },
 	{ "ensure_weight_tying", KEY_FALSE },
-	{ "alpha_pattern", KEY_EMPTY }, { "rank_pattern", KEY_EMPTY }, { "layers_to_transform", KEY_EMPTY }, { "layers_pattern", KEY_EMPTY },
-	{ "layer_replication", KEY_EMPTY }, { "exclude_modules", KEY_EMPTY }, { "target_parameters", KEY_EMPTY },
-	{ "trainable_token_indices", KEY_EMPTY }, { "alora_invocation_tokens", KEY_EMPTY }, { "use_bdlora", KEY_EMPTY },
-	{ "megatron_config", KEY_EMPTY }, { "arrow_config", KEY_EMPTY }, { "kasa_config", KEY_EMPTY }, { "velora_config", KEY_EMPTY },
+	{ "alpha_pattern", KEY_EMPTY }, { "rank_pattern", KEY_EMPTY }, { "layers_to_transform",
+		KEY_EMPTY }, { "layers_pattern", KEY_EMPTY },
+	{ "layer_replication", KEY_EMPTY }, { "exclude_modules", KEY_EMPTY }, { "target_parameters",
+		KEY_EMPTY },
+	{ "trainable_token_indices", KEY_EMPTY }, { "alora_invocation_tokens", KEY_EMPTY },
+		{ "use_bdlora", KEY_EMPTY },
+	{ "megatron_config", KEY_EMPTY }, { "arrow_config", KEY_EMPTY }, { "kasa_config", KEY_EMPTY },
+		{ "velora_config", KEY_EMPTY },
 	{ "monteclora_config", KEY_EMPTY }, { "loftq_config", KEY_EMPTY },
 
 	/* How it was initialised, loaded or distributed. */
-	{ "inference_mode", KEY_HARMLESS }, { "peft_version", KEY_HARMLESS }, { "revision", KEY_HARMLESS }, { "auto_mapping", KEY_HARMLESS },
-	{ "megatron_core", KEY_HARMLESS }, { "qalora_group_size", KEY_HARMLESS }, { "eva_config", KEY_HARMLESS },
-	{ "corda_config", KEY_HARMLESS }, { "lora_ga_config", KEY_HARMLESS }, { "runtime_config", KEY_HARMLESS }, { NULL }
+	{ "inference_mode", KEY_HARMLESS }, { "peft_version", KEY_HARMLESS }, { "revision",
+		KEY_HARMLESS }, { "auto_mapping", KEY_HARMLESS },
+	{ "megatron_core", KEY_HARMLESS }, { "qalora_group_size", KEY_HARMLESS }, { "eva_config",
+		KEY_HARMLESS },
+	{ "corda_config", KEY_HARMLESS }, { "lora_ga_config", KEY_HARMLESS }, { "runtime_config",
+		KEY_HARMLESS }, { NULL }
 };
 static const struct config_key no_keys[] = { { NULL } };
 
@@ -46,7 +56,8 @@ static bool is_saveable(const char *name)
 }
 
 /* A list of names that `fits` accepts; null and absent are an empty one. */
-static int read_names(const struct strict *c, const char *key, bool (*fits)(const char *), const char *known, char ***names, size_t *n)
+static int read_names(const struct strict *c, const char *key, bool (*fits)(const char *),
+	const char *known, char ***names, size_t *n)
 {
 	const struct json *v = strict_get(c, key);
 	uint32_t i;
@@ -54,17 +65,21 @@ static int read_names(const struct strict *c, const char *key, bool (*fits)(cons
 	if (!v)
 		return 0;
 	if (v->type == JSON_STR)
-		return err_set(c->err, EX_DATAERR, "%s: '%s' is the pattern '%s'; only a list of names is supported (known: %s)", c->where, key,
-			v->s, known);
+		return err_set(c->err, EX_DATAERR,
+			"%s: '%s' is the pattern '%s'; only a list of names is supported (known: %s)", c->where,
+			key, v->s, known);
 	if (v->type != JSON_ARR || v->n > NAMES_MAX)
-		return err_set(c->err, EX_DATAERR, "%s: '%s' must be a list of at most %d names", c->where, key, NAMES_MAX);
+		return err_set(c->err, EX_DATAERR, "%s: '%s' must be a list of at most %d names", c->where,
+			key, NAMES_MAX);
 	*names = mem_zalloc(v->n, sizeof(**names), c->err);
 	if (!*names)
 		return -1;
 	for (i = 0; i < v->n; i++) {
 		if (v->items[i].type != JSON_STR || !fits(v->items[i].s))
-			return err_set(c->err, EX_DATAERR, "%s: '%s' holds '%s', which is not supported (known: %s)", c->where, key,
-				v->items[i].type == JSON_STR ? v->items[i].s : json_type_name(v->items[i].type), known);
+			return err_set(c->err, EX_DATAERR,
+				"%s: '%s' holds '%s', which is not supported (known: %s)", c->where, key,
+				v->items[i].type == JSON_STR ? v->items[i].s : json_type_name(v->items[i].type),
+				known);
 		if (!((*names)[(*n)++] = mem_strdup(v->items[i].s, c->err)))
 			return -1;
 	}
@@ -78,7 +93,8 @@ static int all_linear(struct peft *p, struct err *err)
 
 	p->targets = mem_zalloc(T_ROLES, sizeof(*p->targets), err);
 	for (r = 0; p->targets && r < T_ROLES; r++)
-		if (arch_linear_name(r) && !(p->targets[p->ntargets++] = mem_strdup(arch_linear_name(r), err)))
+		if (arch_linear_name(r) &&
+			!(p->targets[p->ntargets++] = mem_strdup(arch_linear_name(r), err)))
 			return -1;
 	return p->targets ? 0 : -1;
 }
@@ -94,8 +110,10 @@ static int read_targets(struct peft *p, const struct strict *c)
 		return -1;
 	}
 	if (!p->ntargets)
-		return err_set(c->err, EX_DATAERR, "%s: 'target_modules' names nothing (known: %s)", c->where, linears);
-	return read_names(c, "modules_to_save", is_saveable, "embed_tokens, lm_head", &p->modules_to_save, &p->nmodules);
+		return err_set(c->err, EX_DATAERR, "%s: 'target_modules' names nothing (known: %s)",
+			c->where, linears);
+	return read_names(c, "modules_to_save", is_saveable, "embed_tokens, lm_head",
+		&p->modules_to_save, &p->nmodules);
 }
 
 /* A key whose value must be one of two strings (or null). */
@@ -105,11 +123,14 @@ static int must_be(const struct strict *c, const char *key, const char *want)
 
 	if (!v || json_str_eq(v, want))
 		return 0;
-	return err_set(c->err, EX_DATAERR, "%s: '%s' is supported as \"%s\" only, found %s", c->where, key, want,
-		v->type == JSON_STR ? v->s : json_type_name(v->type));
+	return err_set(c->err, EX_DATAERR, "%s: '%s' is supported as \"%s\" only, found %s", c->where,
+		key, want, v->type == JSON_STR ? v->s : json_type_name(v->type));
 }
 
-/* PiSSA, OLoRA, CorDA, LoftQ and LoRA-GA change the base's weights: such an adapter is wrong on the base as published. */
+/*
+ * PiSSA, OLoRA, CorDA, LoftQ and LoRA-GA change the base's weights: such an adapter is wrong on the
+ * base as published.
+ */
 static int check_init(const struct strict *c)
 {
 	static const char *const fine[] = { "gaussian", "eva", "orthogonal" };
@@ -121,22 +142,30 @@ static int check_init(const struct strict *c)
 	for (i = 0; i < sizeof(fine) / sizeof(fine[0]); i++)
 		if (json_str_eq(v, fine[i]))
 			return 0;
-	return err_set(c->err, EX_DATAERR, "%s: init_lora_weights '%s' changes the base model's weights; save the adapter converted to plain LoRA "
-		"(PEFT: path_initial_model_for_weight_conversion)", c->where, v->type == JSON_STR ? v->s : json_type_name(v->type));
+	return err_set(c->err, EX_DATAERR,
+		"%s: init_lora_weights '%s' changes the base model's weights; save the adapter converted "
+		"to plain LoRA "
+		"(PEFT: path_initial_model_for_weight_conversion)",
+		c->where, v->type == JSON_STR ? v->s : json_type_name(v->type));
 }
 
 static int read_all(struct peft *p, const struct strict *c)
 {
 	const char *base = "";
-	int rank = strict_check_keys(c, keys, no_keys) < 0 ? -1 : strict_int(c, "r", 1, RANK_MAX, &p->rank);
+	int rank =
+		strict_check_keys(c, keys, no_keys) < 0 ? -1 : strict_int(c, "r", 1, RANK_MAX, &p->rank);
 
-	if (rank < 0 || must_be(c, "peft_type", "LORA") < 0 || must_be(c, "task_type", "CAUSAL_LM") < 0 || must_be(c, "bias", "none") < 0 ||
-	    check_init(c) < 0 || strict_num(c, "lora_alpha", 1e-6, 1e6, &p->alpha) < 0 || strict_num(c, "lora_dropout", 0, 0.999, &p->dropout) < 0 ||
-	    strict_bool(c, "use_rslora", &p->rslora) < 0)
+	if (rank < 0 || must_be(c, "peft_type", "LORA") < 0 ||
+		must_be(c, "task_type", "CAUSAL_LM") < 0 || must_be(c, "bias", "none") < 0 ||
+		check_init(c) < 0 || strict_num(c, "lora_alpha", 1e-6, 1e6, &p->alpha) < 0 ||
+		strict_num(c, "lora_dropout", 0, 0.999, &p->dropout) < 0 ||
+		strict_bool(c, "use_rslora", &p->rslora) < 0)
 		return -1;
 	if (!rank || !strict_get(c, "lora_alpha"))
-		return err_set(c->err, EX_DATAERR, "%s: '%s' is missing", c->where, rank ? "lora_alpha" : "r");
-	if (strict_get(c, "base_model_name_or_path") && json_get_str(c->json, "base_model_name_or_path", &base, c->where, c->err) < 0)
+		return err_set(
+			c->err, EX_DATAERR, "%s: '%s' is missing", c->where, rank ? "lora_alpha" : "r");
+	if (strict_get(c, "base_model_name_or_path") &&
+		json_get_str(c->json, "base_model_name_or_path", &base, c->where, c->err) < 0)
 		return -1;
 	p->base = mem_strdup(base, c->err);
 	return p->base ? read_targets(p, c) : -1;
@@ -151,7 +180,8 @@ int peft_read(struct peft *p, const char *dir, struct err *err)
 	*p = (struct peft){0};
 	if (!path) {
 		err_oom(err, strlen(dir));
-	} else if ((p->dir = mem_strdup(dir, err)) && json_parse_file(&doc, path, ADAPTER_CONFIG_MAX, err) == 0) {
+	} else if ((p->dir = mem_strdup(dir, err)) &&
+		json_parse_file(&doc, path, ADAPTER_CONFIG_MAX, err) == 0) {
 		struct strict c = { &doc.root, path, err };
 
 		if (doc.root.type != JSON_OBJ || doc.duplicates)
@@ -192,7 +222,10 @@ static void put_str(struct json_w *w, const char *name, const char *s)
 		json_w_null(w);
 }
 
-/* What PEFT takes for granted when a key is absent is left out; what older readers look up is there. */
+/*
+ * What PEFT takes for granted when a key is absent is left out; what older readers look up is
+ * there.
+ */
 static void put_all(struct json_w *w, const struct peft *p)
 {
 	json_w_obj(w);

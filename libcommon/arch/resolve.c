@@ -30,7 +30,10 @@ static bool later(const char *a, const char *b)
 	return na != nb ? na > nb : strcmp(a, b) > 0;
 }
 
-/* The newest folder of `steps` that has its tune.json, which is written last; NULL if none, with err->code 0. */
+/*
+ * The newest folder of `steps` that has its tune.json, which is written last; NULL if none, with
+ * err->code 0.
+ */
 static char *newest_step(const char *steps, struct err *err)
 {
 	DIR *d = opendir(steps);
@@ -69,7 +72,8 @@ static char *newest_step(const char *steps, struct err *err)
 
 char *resolve_checkpoint(const char *path, struct err *err)
 {
-	char *latest = path_join(path, "latest"), *steps = path_join(path, "steps"), *found = NULL, *real;
+	char *latest = path_join(path, "latest"), *steps = path_join(path, "steps"), *found = NULL,
+		 *real;
 
 	if (!latest || !steps) {
 		err_oom(err, strlen(path));

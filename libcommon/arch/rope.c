@@ -1,8 +1,9 @@
 /*
  * rope: frequencies, and the ways that files say how they are scaled.
  *
- * inv_freq[i] = theta^(-2i/head_dim); linear: / factor; llama3: low frequencies / factor, high ones kept, and a blend between, by
- * wavelength against the original context (Llama 3.1; transformers' _compute_llama3_parameters).
+ * inv_freq[i] = theta^(-2i/head_dim); linear: / factor; llama3: low frequencies / factor, high ones
+ * kept, and a blend between, by wavelength against the original context (Llama 3.1; transformers'
+ * _compute_llama3_parameters).
  */
 #include <math.h>
 #include <stdio.h>
@@ -26,8 +27,10 @@ static void base_inv_freq(const struct arch *a, float *inv)
 
 void arch_rope_inv_freq(const struct arch *a, float *inv_freq)
 {
-	float low_wavelen = (float)(a->rope_original / a->rope_low_freq), high_wavelen = (float)(a->rope_original / a->rope_high_freq);
-	float factor = (float)a->rope_factor, low = (float)a->rope_low_freq, range = (float)(a->rope_high_freq - a->rope_low_freq);
+	float low_wavelen = (float)(a->rope_original / a->rope_low_freq),
+		  high_wavelen = (float)(a->rope_original / a->rope_high_freq);
+	float factor = (float)a->rope_factor, low = (float)a->rope_low_freq,
+		  range = (float)(a->rope_high_freq - a->rope_low_freq);
 	int i;
 
 	base_inv_freq(a, inv_freq);
@@ -59,7 +62,8 @@ bool arch_rope_freqs(const struct arch *a, float *freqs)
 		} else if (wavelen > a->rope_original / a->rope_low_freq) {
 			freqs[i] = (float)a->rope_factor;
 		} else {
-			smooth = (a->rope_original / wavelen - a->rope_low_freq) / (a->rope_high_freq - a->rope_low_freq);
+			smooth = (a->rope_original / wavelen - a->rope_low_freq) /
+				(a->rope_high_freq - a->rope_low_freq);
 			freqs[i] = (float)(1 / ((1 - smooth) / a->rope_factor + smooth));
 		}
 	}
@@ -79,7 +83,10 @@ static bool freqs_match(const struct arch *a, const float *freqs, float *mine)
 	return true;
 }
 
-/* All llama3 scalings so far have low 1, high 4 and an original context that is a power of two; what fits is taken. */
+/*
+ * All llama3 scalings so far have low 1, high 4 and an original context that is a power of two;
+ * what fits is taken.
+ */
 int rope_from_freqs(struct arch *a, const float *freqs, const char *where, struct err *err)
 {
 	int i, n = a->head_dim / 2;
@@ -94,11 +101,16 @@ int rope_from_freqs(struct arch *a, const float *freqs, const char *where, struc
 	a->rope_factor = (double)factor;
 	a->rope_low_freq = 1;
 	a->rope_high_freq = 4;
-	for (a->rope_original = 16; !(match = freqs_match(a, freqs, mine)) && a->rope_original < POSITIONS_MAX; a->rope_original *= 2)
+	for (a->rope_original = 16;
+		 !(match = freqs_match(a, freqs, mine)) && a->rope_original < POSITIONS_MAX;
+		 a->rope_original *= 2)
 		;
 	free(mine);
 	if (!match)
-		return err_set(err, EX_DATAERR, "%s: rope_freqs.weight is not a llama3 scaling; other frequency tables are not supported", where);
+		return err_set(err, EX_DATAERR,
+			"%s: rope_freqs.weight is not a llama3 scaling; other frequency tables are not "
+			"supported",
+			where);
 	return 0;
 }
 
@@ -106,15 +118,18 @@ int rope_from_freqs(struct arch *a, const float *freqs, const char *where, struc
 
 struct spec { enum rope_kind kind; double theta, factor, low, high; int original; };
 
-static const char *const dict_keys[] = { "rope_type", "type", "rope_theta", "factor", "low_freq_factor", "high_freq_factor",
-	"original_max_position_embeddings", "partial_rotary_factor" };
+static const char *const dict_keys[] = { "rope_type", "type", "rope_theta", "factor",
+	"low_freq_factor", "high_freq_factor", "original_max_position_embeddings",
+	"partial_rotary_factor" };
 
 /* "rope_type" or, before transformers 4.43, "type". */
 static int read_kind(struct spec *s, const struct strict *c)
 {
 	const struct json *v = strict_get(c, "rope_type"), *old = strict_get(c, "type");
 
-	if (v && old && !(v->type == JSON_STR && old->type == JSON_STR && v->n == old->n && !memcmp(v->s, old->s, v->n)))
+	if (v && old &&
+		!(v->type == JSON_STR && old->type == JSON_STR && v->n == old->n &&
+			!memcmp(v->s, old->s, v->n)))
 		return err_set(c->err, EX_DATAERR, "%s: 'rope_type' and 'type' differ", c->where);
 	v = v ? v : old;
 	if (!v || json_str_eq(v, "default"))
@@ -124,7 +139,8 @@ static int read_kind(struct spec *s, const struct strict *c)
 	else if (json_str_eq(v, "llama3"))
 		s->kind = ROPE_LLAMA3;
 	else
-		return err_set(c->err, EX_DATAERR, "%s: rope type '%s' is not supported (known: default, linear, llama3)", c->where,
+		return err_set(c->err, EX_DATAERR,
+			"%s: rope type '%s' is not supported (known: default, linear, llama3)", c->where,
 			v->type == JSON_STR ? v->s : json_type_name(v->type));
 	return 0;
 }
@@ -150,26 +166,34 @@ static int read_dict(struct spec *s, const struct arch *a, const struct strict *
 		return 0;
 	snprintf(where, sizeof(where), "%s: %s", c->where, name);
 	if (d.json->type != JSON_OBJ)
-		return err_set(c->err, EX_DATAERR, "%s must be an object, found %s", where, json_type_name(d.json->type));
+		return err_set(c->err, EX_DATAERR, "%s must be an object, found %s", where,
+			json_type_name(d.json->type));
 	for (i = 0; i < d.json->n; i++) {
-		for (k = 0; k < sizeof(dict_keys) / sizeof(dict_keys[0]) && !json_str_eq(&d.json->members[i].name, dict_keys[k]); k++)
+		for (k = 0; k < sizeof(dict_keys) / sizeof(dict_keys[0]) &&
+			 !json_str_eq(&d.json->members[i].name, dict_keys[k]);
+			 k++)
 			;
 		if (k == sizeof(dict_keys) / sizeof(dict_keys[0]))
-			return err_set(c->err, EX_DATAERR, "%s: unknown key '%s'", where, d.json->members[i].name.s);
+			return err_set(
+				c->err, EX_DATAERR, "%s: unknown key '%s'", where, d.json->members[i].name.s);
 	}
-	if (read_kind(s, &d) < 0 || strict_num(&d, "rope_theta", 1, 1e15, &s->theta) < 0 || strict_num(&d, "partial_rotary_factor", 0, 1, &rotary) < 0)
+	if (read_kind(s, &d) < 0 || strict_num(&d, "rope_theta", 1, 1e15, &s->theta) < 0 ||
+		strict_num(&d, "partial_rotary_factor", 0, 1, &rotary) < 0)
 		return -1;
 	if (rotary != 1)
-		return err_set(c->err, EX_DATAERR, "%s: 'partial_rotary_factor' is supported as 1 only", where);
+		return err_set(
+			c->err, EX_DATAERR, "%s: 'partial_rotary_factor' is supported as 1 only", where);
 	if (s->kind != ROPE_DEFAULT && need(&d, "factor", 1, &s->factor) < 0)
 		return -1;
 	if (s->kind != ROPE_LLAMA3)
 		return d.json->n > 0;
-	if (need(&d, "low_freq_factor", 1e-6, &s->low) < 0 || need(&d, "high_freq_factor", 1e-6, &s->high) < 0 ||
-	    strict_int(&d, "original_max_position_embeddings", 1, POSITIONS_MAX, &s->original) < 0)
+	if (need(&d, "low_freq_factor", 1e-6, &s->low) < 0 ||
+		need(&d, "high_freq_factor", 1e-6, &s->high) < 0 ||
+		strict_int(&d, "original_max_position_embeddings", 1, POSITIONS_MAX, &s->original) < 0)
 		return -1;
 	if (s->high <= s->low)
-		return err_set(c->err, EX_DATAERR, "%s: 'high_freq_factor' %g must be above 'low_freq_factor' %g", where, s->high, s->low);
+		return err_set(c->err, EX_DATAERR,
+			"%s: 'high_freq_factor' %g must be above 'low_freq_factor' %g", where, s->high, s->low);
 	return 1;
 }
 
@@ -183,21 +207,25 @@ int rope_from_config(struct arch *a, const struct strict *c)
 {
 	struct spec old, new;
 	double theta = 0;
-	int has_old = read_dict(&old, a, c, "rope_scaling"), has_new = has_old < 0 ? -1 : read_dict(&new, a, c, "rope_parameters");
+	int has_old = read_dict(&old, a, c, "rope_scaling"),
+		has_new = has_old < 0 ? -1 : read_dict(&new, a, c, "rope_parameters");
 
 	if (has_new < 0 || strict_num(c, "rope_theta", 1, 1e15, &theta) < 0)
 		return -1;
 	if (has_old && has_new && !same_scaling(&old, &new))
-		return err_set(c->err, EX_DATAERR, "%s: 'rope_scaling' and 'rope_parameters' differ; make them agree", c->where);
+		return err_set(c->err, EX_DATAERR,
+			"%s: 'rope_scaling' and 'rope_parameters' differ; make them agree", c->where);
 	if (!has_new)
 		new = old;
 	else if (has_old && old.theta && new.theta && old.theta != new.theta)
-		return err_set(c->err, EX_DATAERR, "%s: rope_theta is %g in 'rope_scaling' and %g in 'rope_parameters'; make them agree",
+		return err_set(c->err, EX_DATAERR,
+			"%s: rope_theta is %g in 'rope_scaling' and %g in 'rope_parameters'; make them agree",
 			c->where, old.theta, new.theta);
 	if (has_old && !new.theta)
 		new.theta = old.theta;
 	if (theta && new.theta && theta != new.theta)
-		return err_set(c->err, EX_DATAERR, "%s: 'rope_theta' is %g, but %g in '%s'; make them agree", c->where, theta, new.theta,
+		return err_set(c->err, EX_DATAERR,
+			"%s: 'rope_theta' is %g, but %g in '%s'; make them agree", c->where, theta, new.theta,
 			has_new ? "rope_parameters" : "rope_scaling");
 	if (theta || new.theta)
 		a->rope_theta = theta ? theta : new.theta;

@@ -17,8 +17,8 @@ int strict_int(const struct strict *c, const char *name, int64_t lo, int64_t hi,
 	if (json_get_int(c->json, name, &v, c->where, c->err) < 0)
 		return -1;
 	if (v < lo || v > hi)
-		return err_set(c->err, EX_DATAERR, "%s: '%s' = %lld is not within %lld..%lld", c->where, name, (long long)v,
-			(long long)lo, (long long)hi);
+		return err_set(c->err, EX_DATAERR, "%s: '%s' = %lld is not within %lld..%lld", c->where,
+			name, (long long)v, (long long)lo, (long long)hi);
 	*out = (int)v;
 	return 1;
 }
@@ -32,7 +32,8 @@ int strict_num(const struct strict *c, const char *name, double lo, double hi, d
 	if (json_get_num(c->json, name, &v, c->where, c->err) < 0)
 		return -1;
 	if (v < lo || v > hi)
-		return err_set(c->err, EX_DATAERR, "%s: '%s' = %g is not within %g..%g", c->where, name, v, lo, hi);
+		return err_set(
+			c->err, EX_DATAERR, "%s: '%s' = %g is not within %g..%g", c->where, name, v, lo, hi);
 	*out = v;
 	return 1;
 }
@@ -71,9 +72,12 @@ static bool value_fits(enum key_kind kind, const struct json *v)
 	}
 }
 
-int strict_check_keys(const struct strict *c, const struct config_key *own, const struct config_key *shared)
+int strict_check_keys(
+	const struct strict *c, const struct config_key *own, const struct config_key *shared)
 {
-	static const char *const only[] = { [KEY_FALSE] = "false", [KEY_ZERO] = "0", [KEY_ONE] = "1", [KEY_EMPTY] = "null" };
+	static const char *const only[] = {
+		[KEY_FALSE] = "false", [KEY_ZERO] = "0", [KEY_ONE] = "1", [KEY_EMPTY] = "null"
+	};
 	struct err all = {0};
 	uint32_t i;
 
@@ -84,10 +88,12 @@ int strict_check_keys(const struct strict *c, const struct config_key *own, cons
 		if (!k)
 			k = find_key(shared, &m->name);
 		if (!k)
-			err_more(&all, EX_DATAERR, "%s: unknown key '%s': it may change what is computed; if it does not, take it out",
+			err_more(&all, EX_DATAERR,
+				"%s: unknown key '%s': it may change what is computed; if it does not, take it out",
 				c->where, m->name.s);
 		else if (!value_fits(k->kind, &m->value))
-			err_more(&all, EX_DATAERR, "%s: '%s' is supported as %s only", c->where, k->name, only[k->kind]);
+			err_more(&all, EX_DATAERR, "%s: '%s' is supported as %s only", c->where, k->name,
+				only[k->kind]);
 	}
 	if (!all.code)
 		return 0;

@@ -17,25 +17,44 @@ static const struct role {
 	enum heads heads;
 	const char *linear;
 } roles[T_ROLES] = {
-	[T_EMBED] = { "model.embed_tokens.weight", "token_embd.weight", OUTSIDE_BEFORE, SIZE_VOCAB, SIZE_DIM, HEADS_NONE, NULL },
-	[T_ATTN_NORM] = { "input_layernorm.weight", "attn_norm.weight", IN_BLOCK, SIZE_DIM, SIZE_NONE, HEADS_NONE, NULL },
-	[T_Q] = { "self_attn.q_proj.weight", "attn_q.weight", IN_BLOCK, SIZE_Q, SIZE_DIM, HEADS_Q, "q_proj" },
-	[T_K] = { "self_attn.k_proj.weight", "attn_k.weight", IN_BLOCK, SIZE_KV, SIZE_DIM, HEADS_KV, "k_proj" },
-	[T_V] = { "self_attn.v_proj.weight", "attn_v.weight", IN_BLOCK, SIZE_KV, SIZE_DIM, HEADS_NONE, "v_proj" },
-	[T_Q_BIAS] = { "self_attn.q_proj.bias", "attn_q.bias", IN_BLOCK, SIZE_Q, SIZE_NONE, HEADS_Q, NULL },
-	[T_K_BIAS] = { "self_attn.k_proj.bias", "attn_k.bias", IN_BLOCK, SIZE_KV, SIZE_NONE, HEADS_KV, NULL },
-	[T_V_BIAS] = { "self_attn.v_proj.bias", "attn_v.bias", IN_BLOCK, SIZE_KV, SIZE_NONE, HEADS_NONE, NULL },
-	[T_O] = { "self_attn.o_proj.weight", "attn_output.weight", IN_BLOCK, SIZE_DIM, SIZE_Q, HEADS_NONE, "o_proj" },
-	[T_O_BIAS] = { "self_attn.o_proj.bias", "attn_output.bias", IN_BLOCK, SIZE_DIM, SIZE_NONE, HEADS_NONE, NULL },
-	[T_MLP_NORM] = { "post_attention_layernorm.weight", "ffn_norm.weight", IN_BLOCK, SIZE_DIM, SIZE_NONE, HEADS_NONE, NULL },
-	[T_GATE] = { "mlp.gate_proj.weight", "ffn_gate.weight", IN_BLOCK, SIZE_FFN, SIZE_DIM, HEADS_NONE, "gate_proj" },
-	[T_UP] = { "mlp.up_proj.weight", "ffn_up.weight", IN_BLOCK, SIZE_FFN, SIZE_DIM, HEADS_NONE, "up_proj" },
-	[T_DOWN] = { "mlp.down_proj.weight", "ffn_down.weight", IN_BLOCK, SIZE_DIM, SIZE_FFN, HEADS_NONE, "down_proj" },
-	[T_GATE_BIAS] = { "mlp.gate_proj.bias", "ffn_gate.bias", IN_BLOCK, SIZE_FFN, SIZE_NONE, HEADS_NONE, NULL },
-	[T_UP_BIAS] = { "mlp.up_proj.bias", "ffn_up.bias", IN_BLOCK, SIZE_FFN, SIZE_NONE, HEADS_NONE, NULL },
-	[T_DOWN_BIAS] = { "mlp.down_proj.bias", "ffn_down.bias", IN_BLOCK, SIZE_DIM, SIZE_NONE, HEADS_NONE, NULL },
-	[T_FINAL_NORM] = { "model.norm.weight", "output_norm.weight", OUTSIDE_AFTER, SIZE_DIM, SIZE_NONE, HEADS_NONE, NULL },
-	[T_HEAD] = { "lm_head.weight", "output.weight", OUTSIDE_AFTER, SIZE_VOCAB, SIZE_DIM, HEADS_NONE, NULL },
+	[T_EMBED] = { "model.embed_tokens.weight", "token_embd.weight", OUTSIDE_BEFORE, SIZE_VOCAB,
+		SIZE_DIM, HEADS_NONE, NULL },
+	[T_ATTN_NORM] = { "input_layernorm.weight", "attn_norm.weight", IN_BLOCK, SIZE_DIM, SIZE_NONE,
+		HEADS_NONE, NULL },
+	[T_Q] = { "self_attn.q_proj.weight", "attn_q.weight", IN_BLOCK, SIZE_Q, SIZE_DIM, HEADS_Q,
+		"q_proj" },
+	[T_K] = { "self_attn.k_proj.weight", "attn_k.weight", IN_BLOCK, SIZE_KV, SIZE_DIM, HEADS_KV,
+		"k_proj" },
+	[T_V] = { "self_attn.v_proj.weight", "attn_v.weight", IN_BLOCK, SIZE_KV, SIZE_DIM, HEADS_NONE,
+		"v_proj" },
+	[T_Q_BIAS] = { "self_attn.q_proj.bias", "attn_q.bias", IN_BLOCK, SIZE_Q, SIZE_NONE, HEADS_Q,
+		NULL },
+	[T_K_BIAS] = { "self_attn.k_proj.bias", "attn_k.bias", IN_BLOCK, SIZE_KV, SIZE_NONE, HEADS_KV,
+		NULL },
+	[T_V_BIAS] = { "self_attn.v_proj.bias", "attn_v.bias", IN_BLOCK, SIZE_KV, SIZE_NONE, HEADS_NONE,
+		NULL },
+	[T_O] = { "self_attn.o_proj.weight", "attn_output.weight", IN_BLOCK, SIZE_DIM, SIZE_Q,
+		HEADS_NONE, "o_proj" },
+	[T_O_BIAS] = { "self_attn.o_proj.bias", "attn_output.bias", IN_BLOCK, SIZE_DIM, SIZE_NONE,
+		HEADS_NONE, NULL },
+	[T_MLP_NORM] = { "post_attention_layernorm.weight", "ffn_norm.weight", IN_BLOCK, SIZE_DIM,
+		SIZE_NONE, HEADS_NONE, NULL },
+	[T_GATE] = { "mlp.gate_proj.weight", "ffn_gate.weight", IN_BLOCK, SIZE_FFN, SIZE_DIM,
+		HEADS_NONE, "gate_proj" },
+	[T_UP] = { "mlp.up_proj.weight", "ffn_up.weight", IN_BLOCK, SIZE_FFN, SIZE_DIM, HEADS_NONE,
+		"up_proj" },
+	[T_DOWN] = { "mlp.down_proj.weight", "ffn_down.weight", IN_BLOCK, SIZE_DIM, SIZE_FFN,
+		HEADS_NONE, "down_proj" },
+	[T_GATE_BIAS] = { "mlp.gate_proj.bias", "ffn_gate.bias", IN_BLOCK, SIZE_FFN, SIZE_NONE,
+		HEADS_NONE, NULL },
+	[T_UP_BIAS] = { "mlp.up_proj.bias", "ffn_up.bias", IN_BLOCK, SIZE_FFN, SIZE_NONE, HEADS_NONE,
+		NULL },
+	[T_DOWN_BIAS] = { "mlp.down_proj.bias", "ffn_down.bias", IN_BLOCK, SIZE_DIM, SIZE_NONE,
+		HEADS_NONE, NULL },
+	[T_FINAL_NORM] = { "model.norm.weight", "output_norm.weight", OUTSIDE_AFTER, SIZE_DIM,
+		SIZE_NONE, HEADS_NONE, NULL },
+	[T_HEAD] = { "lm_head.weight", "output.weight", OUTSIDE_AFTER, SIZE_VOCAB, SIZE_DIM, HEADS_NONE,
+		NULL },
 };
 
 const char *arch_linear_name(enum tensor_role role)
@@ -116,7 +135,8 @@ int arch_tensors(const struct arch *a, struct arch_tensor **list, size_t *n, str
 	if (!t)
 		return -1;
 	for (place = OUTSIDE_BEFORE; place <= OUTSIDE_AFTER; place++)
-		for (layer = place == IN_BLOCK ? 0 : -1; layer < (place == IN_BLOCK ? a->layers : 0); layer++)
+		for (layer = place == IN_BLOCK ? 0 : -1; layer < (place == IN_BLOCK ? a->layers : 0);
+			 layer++)
 			for (r = 0; r < T_ROLES; r++)
 				if ((int)roles[r].place == place && has_role(a, r))
 					fill(&t[k++], a, r, layer);
@@ -132,6 +152,7 @@ uint64_t arch_param_count(const struct arch *a)
 
 	for (r = 0; r < T_ROLES; r++)
 		if (has_role(a, r))
-			sum += size_of(a, roles[r].out) * size_of(a, roles[r].in) * (roles[r].place == IN_BLOCK ? (uint64_t)a->layers : 1);
+			sum += size_of(a, roles[r].out) * size_of(a, roles[r].in) *
+				(roles[r].place == IN_BLOCK ? (uint64_t)a->layers : 1);
 	return sum;
 }

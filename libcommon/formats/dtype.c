@@ -27,18 +27,22 @@ const struct dtype_info dtype_info[DT_COUNT] = {
 
 /* The words of options and config; the first of a type is the one that dtype_word gives. */
 static const struct { const char *word; enum dtype t; } words[] = {
-	{ "fp32", DT_F32 }, { "f32", DT_F32 }, { "bf16", DT_BF16 }, { "fp16", DT_F16 }, { "f16", DT_F16 },
+	{ "fp32", DT_F32 }, { "f32", DT_F32 }, { "bf16", DT_BF16 }, { "fp16", DT_F16 }, { "f16",
+		DT_F16 },
 	{ "fp64", DT_F64 }, { "i64", DT_I64 }, { "i32", DT_I32 }, { "i16", DT_I16 }, { "i8", DT_I8 },
 	{ "u8", DT_U8 }, { "bool", DT_BOOL },
-	{ "q4_0", DT_Q4_0 }, { "q4_1", DT_Q4_1 }, { "q5_0", DT_Q5_0 }, { "q5_1", DT_Q5_1 }, { "q8_0", DT_Q8_0 },
-	{ "q2_k", DT_Q2_K }, { "q3_k", DT_Q3_K }, { "q4_k", DT_Q4_K }, { "q5_k", DT_Q5_K }, { "q6_k", DT_Q6_K },
+	{ "q4_0", DT_Q4_0 }, { "q4_1", DT_Q4_1 }, { "q5_0", DT_Q5_0 }, { "q5_1", DT_Q5_1 }, { "q8_0",
+		DT_Q8_0 },
+	{ "q2_k", DT_Q2_K }, { "q3_k", DT_Q3_K }, { "q4_k", DT_Q4_K }, { "q5_k", DT_Q5_K }, { "q6_k",
+		DT_Q6_K },
 };
 enum { NWORDS = sizeof(words) / sizeof(words[0]) };
 
 enum dtype dtype_from_st(const char *name, size_t n)
 {
 	for (int t = 0; t < DT_COUNT; t++)
-		if (dtype_info[t].st_name && strlen(dtype_info[t].st_name) == n && !memcmp(name, dtype_info[t].st_name, n))
+		if (dtype_info[t].st_name && strlen(dtype_info[t].st_name) == n &&
+			!memcmp(name, dtype_info[t].st_name, n))
 			return (enum dtype)t;
 	return DT_NONE;
 }
@@ -84,8 +88,9 @@ static uint32_t f32_bits(float f)
 }
 
 /*
- * Without branches, so that loops over it vectorise.  A normal half is moved to fp32's exponent place and scaled by an exact power
- * of two (the product also makes NaNs quiet); a denormal one becomes the mantissa of 0.5 + x, from which 0.5 is taken.
+ * Without branches, so that loops over it vectorise.  A normal half is moved to fp32's exponent
+ * place and scaled by an exact power of two (the product also makes NaNs quiet); a denormal one
+ * becomes the mantissa of 0.5 + x, from which 0.5 is taken.
  */
 float f16_f32(uint16_t h)
 {
@@ -98,8 +103,9 @@ float f16_f32(uint16_t h)
 }
 
 /*
- * |f| plus a power of two chosen by its exponent: the sum's mantissa holds f rounded to nearest even at the half's last place,
- * denormals included; scaling up and down first turns what is too large into Inf.
+ * |f| plus a power of two chosen by its exponent: the sum's mantissa holds f rounded to nearest
+ * even at the half's last place, denormals included; scaling up and down first turns what is too
+ * large into Inf.
  */
 uint16_t f32_f16(float f)
 {

@@ -7,8 +7,16 @@
 #include "libcommon/file.h"
 
 enum {
-	TENSORS_MAX = 1 << 18, KEYS_MAX = 1 << 16, KEY_MAX = 65535, NAME_MAX_ = 255, DIMS_MAX = 4, ALIGN_DEFAULT = 32, ALIGN_MAX = 65536,
-	KV_MIN = 8 + 4 + 1, TENSOR_MIN = 8 + 4 + 4 + 8   /* bytes in the file that one costs at least: they bound the counts */
+	TENSORS_MAX = 1 << 18,
+	KEYS_MAX = 1 << 16,
+	KEY_MAX = 65535,
+	NAME_MAX_ = 255,
+	DIMS_MAX = 4,
+	ALIGN_DEFAULT = 32,
+	ALIGN_MAX = 65536,
+	/* bytes in the file that one costs at least: they bound the counts */
+	KV_MIN = 8 + 4 + 1,
+	TENSOR_MIN = 8 + 4 + 4 + 8
 };
 
 struct cursor { uint64_t i; const unsigned char *p; };   /* where string i of an array starts */
@@ -32,7 +40,8 @@ struct gguf {
 
 /* Bytes of a scalar; 0 for strings and arrays. */
 static const uint8_t scalar_bytes[] = { 1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8 };
-static const char *const type_names[] = { "u8", "i8", "u16", "i16", "u32", "i32", "f32", "bool", "string", "array", "u64", "i64", "f64" };
+static const char *const type_names[] = { "u8", "i8", "u16", "i16", "u32", "i32", "f32", "bool",
+	"string", "array", "u64", "i64", "f64" };
 enum { NTYPES = sizeof(scalar_bytes) };
 
 /* ---- the file's bytes, front to back ---- */
@@ -92,8 +101,9 @@ static const char *take_name(struct reader *r, struct gguf *g, size_t max, struc
 	if (take_str(r, &s, err) < 0)
 		return NULL;
 	if (s.n == 0 || s.n > max || memchr(s.s, 0, s.n)) {
-		err_set(err, EX_DATAERR, "%s: %s: a name of %llu bytes is empty, holds a NUL or is longer than %zu", g->path, r->what,
-			(unsigned long long)s.n, max);
+		err_set(err, EX_DATAERR,
+			"%s: %s: a name of %llu bytes is empty, holds a NUL or is longer than %zu", g->path,
+			r->what, (unsigned long long)s.n, max);
 		return NULL;
 	}
 	if (!(name = arena_strndup(&g->names, s.s, s.n)))
@@ -124,7 +134,9 @@ static int read_array(struct reader *r, struct gguf *g, struct kv *kv, struct er
 	if (take_int(r, 4, &type, err) < 0 || take_int(r, 8, &kv->n, err) < 0)
 		return -1;
 	if (type >= NTYPES || type == GGUF_ARR)
-		return bad_key(g, kv, type == GGUF_ARR ? "arrays of arrays are not supported" : "unknown type of array items", err);
+		return bad_key(g, kv,
+			type == GGUF_ARR ? "arrays of arrays are not supported" : "unknown type of array items",
+			err);
 	kv->item = (enum gguf_type)type;
 	kv->p = r->p;
 	if (kv->item != GGUF_STR) {
@@ -178,8 +190,10 @@ static int read_kvs(struct reader *r, struct gguf *g, uint64_t n, struct err *er
 	const struct kv *a;
 
 	if (n > KEYS_MAX || n > r->left / KV_MIN)
-		return err_set(err, EX_DATAERR, "%s: %llu keys don't fit in the file (or are more than %d)", g->path, (unsigned long long)n, KEYS_MAX);
-	if (!(g->kv = mem_zalloc(n, sizeof(*g->kv), err)) || !(g->by_key = mem_zalloc(n, sizeof(*g->by_key), err)))
+		return err_set(err, EX_DATAERR, "%s: %llu keys don't fit in the file (or are more than %d)",
+			g->path, (unsigned long long)n, KEYS_MAX);
+	if (!(g->kv = mem_zalloc(n, sizeof(*g->kv), err)) ||
+		!(g->by_key = mem_zalloc(n, sizeof(*g->by_key), err)))
 		return -1;
 	for (; g->nkv < n; g->nkv++) {
 		if (read_kv(r, g, &g->kv[g->nkv], err) < 0)
@@ -197,7 +211,9 @@ static int read_kvs(struct reader *r, struct gguf *g, uint64_t n, struct err *er
 			continue;
 		g->align = a->type == GGUF_U32 ? le(a->p, 4) : 0;
 		if (g->align < 8 || g->align > ALIGN_MAX || (g->align & (g->align - 1)))
-			return err_set(err, EX_DATAERR, "%s: key '%s' must be a power of two from 8 to %d, as u32", g->path, name, ALIGN_MAX);
+			return err_set(err, EX_DATAERR,
+				"%s: key '%s' must be a power of two from 8 to %d, as u32", g->path, name,
+				ALIGN_MAX);
 	}
 	return 0;
 }
@@ -208,15 +224,28 @@ static int read_kvs(struct reader *r, struct gguf *g, uint64_t n, struct err *er
 static const char *ggml_name(uint64_t type)
 {
 	static const char *const names[] = {
-		[9] = "Q8_1", [15] = "Q8_K", [16] = "IQ2_XXS", [17] = "IQ2_XS", [18] = "IQ3_XXS", [19] = "IQ1_S", [20] = "IQ4_NL", [21] = "IQ3_S",
-		[22] = "IQ2_S", [23] = "IQ4_XS", [29] = "IQ1_M", [34] = "TQ1_0", [35] = "TQ2_0", [39] = "MXFP4",
+		[9] = "Q8_1",
+		[15] = "Q8_K",
+		[16] = "IQ2_XXS",
+		[17] = "IQ2_XS",
+		[18] = "IQ3_XXS",
+		[19] = "IQ1_S",
+		[20] = "IQ4_NL",
+		[21] = "IQ3_S",
+		[22] = "IQ2_S",
+		[23] = "IQ4_XS",
+		[29] = "IQ1_M",
+		[34] = "TQ1_0",
+		[35] = "TQ2_0",
+		[39] = "MXFP4",
 	};
 
 	return type < sizeof(names) / sizeof(names[0]) && names[type] ? names[type] : "unknown";
 }
 
 /* Where its data lies is in *offset, from the start of the data. */
-static int read_tensor(struct reader *r, struct gguf *g, struct tensor *t, uint64_t *offset, struct err *err)
+static int read_tensor(
+	struct reader *r, struct gguf *g, struct tensor *t, uint64_t *offset, struct err *err)
 {
 	uint64_t ndim = 0, dim = 0, type = 0, count = 1;
 
@@ -225,39 +254,45 @@ static int read_tensor(struct reader *r, struct gguf *g, struct tensor *t, uint6
 	if (!(t->name = take_name(r, g, NAME_MAX_, err)) || take_int(r, 4, &ndim, err) < 0)
 		return -1;
 	if (ndim < 1 || ndim > DIMS_MAX)
-		return err_set(err, EX_DATAERR, "%s: tensor '%s': %llu dimensions, not 1 to %d", g->path, t->name, (unsigned long long)ndim, DIMS_MAX);
+		return err_set(err, EX_DATAERR, "%s: tensor '%s': %llu dimensions, not 1 to %d", g->path,
+			t->name, (unsigned long long)ndim, DIMS_MAX);
 	t->ndim = (int)ndim;
 	for (int i = t->ndim - 1; i >= 0; i--) {
 		if (take_int(r, 8, &dim, err) < 0)
 			return -1;
 		t->shape[i] = dim;
 		if (dim > INT64_MAX || __builtin_mul_overflow(count, dim, &count) || count > INT64_MAX / 8)
-			return err_set(err, EX_DATAERR, "%s: tensor '%s': its shape overflows", g->path, t->name);
+			return err_set(
+				err, EX_DATAERR, "%s: tensor '%s': its shape overflows", g->path, t->name);
 	}
 	if (take_int(r, 4, &type, err) < 0 || take_int(r, 8, offset, err) < 0)
 		return -1;
 	t->dtype = dtype_from_ggml((uint32_t)type);
 	if (t->dtype == DT_NONE)
-		return err_set(err, EX_DATAERR, "%s: tensor '%s': type %llu (%s) is not supported", g->path, t->name, (unsigned long long)type,
-			ggml_name(type));
+		return err_set(err, EX_DATAERR, "%s: tensor '%s': type %llu (%s) is not supported", g->path,
+			t->name, (unsigned long long)type, ggml_name(type));
 	if (t->shape[t->ndim - 1] % (uint64_t)dtype_info[t->dtype].block)
-		return err_set(err, EX_DATAERR, "%s: tensor '%s': rows of %llu elements can't be %s, whose blocks have %d", g->path, t->name,
-			(unsigned long long)t->shape[t->ndim - 1], dtype_info[t->dtype].name, dtype_info[t->dtype].block);
+		return err_set(err, EX_DATAERR,
+			"%s: tensor '%s': rows of %llu elements can't be %s, whose blocks have %d", g->path,
+			t->name, (unsigned long long)t->shape[t->ndim - 1], dtype_info[t->dtype].name,
+			dtype_info[t->dtype].block);
 	t->bytes = dtype_bytes(t->dtype, count);
 	if (*offset % g->align)
-		return err_set(err, EX_DATAERR, "%s: tensor '%s': offset %llu is not a multiple of %llu", g->path, t->name,
-			(unsigned long long)*offset, (unsigned long long)g->align);
+		return err_set(err, EX_DATAERR, "%s: tensor '%s': offset %llu is not a multiple of %llu",
+			g->path, t->name, (unsigned long long)*offset, (unsigned long long)g->align);
 	return 0;
 }
 
 static int tensor_cmp(const void *a, const void *b)
 {
-	return strcmp((*(const struct tensor *const *)a)->name, (*(const struct tensor *const *)b)->name);
+	return strcmp(
+		(*(const struct tensor *const *)a)->name, (*(const struct tensor *const *)b)->name);
 }
 
 static int data_cmp(const void *a, const void *b)
 {
-	const struct tensor *x = *(const struct tensor *const *)a, *y = *(const struct tensor *const *)b;
+	const struct tensor *x = *(const struct tensor *const *)a,
+						*y = *(const struct tensor *const *)b;
 
 	if (x->data != y->data)
 		return x->data < y->data ? -1 : 1;
@@ -271,11 +306,13 @@ static int check_tensors(struct gguf *g, struct err *err)
 	qsort(g->by_name, g->n, sizeof(*g->by_name), data_cmp);
 	for (size_t i = 1; i < g->n; i++)
 		if (g->by_name[i - 1]->data + g->by_name[i - 1]->bytes > g->by_name[i]->data)
-			return err_set(err, EX_DATAERR, "%s: tensors '%s' and '%s' overlap", g->path, g->by_name[i - 1]->name, g->by_name[i]->name);
+			return err_set(err, EX_DATAERR, "%s: tensors '%s' and '%s' overlap", g->path,
+				g->by_name[i - 1]->name, g->by_name[i]->name);
 	qsort(g->by_name, g->n, sizeof(*g->by_name), tensor_cmp);
 	for (size_t i = 1; i < g->n; i++)
 		if (!tensor_cmp(&g->by_name[i - 1], &g->by_name[i]))
-			return err_set(err, EX_DATAERR, "%s: tensor '%s' stands twice", g->path, g->by_name[i]->name);
+			return err_set(
+				err, EX_DATAERR, "%s: tensor '%s' stands twice", g->path, g->by_name[i]->name);
 	return 0;
 }
 
@@ -285,10 +322,12 @@ static int read_tensors(struct reader *r, struct gguf *g, uint64_t n, struct err
 	int rc = -1;
 
 	if (n > TENSORS_MAX || n > r->left / TENSOR_MIN)
-		return err_set(err, EX_DATAERR, "%s: %llu tensors don't fit in the file (or are more than %d)", g->path, (unsigned long long)n,
-			TENSORS_MAX);
-	if (!(g->tensors = mem_zalloc(n, sizeof(*g->tensors), err)) || !(g->by_name = mem_zalloc(n, sizeof(*g->by_name), err))
-		|| !(offset = mem_zalloc(n, sizeof(*offset), err)))
+		return err_set(err, EX_DATAERR,
+			"%s: %llu tensors don't fit in the file (or are more than %d)", g->path,
+			(unsigned long long)n, TENSORS_MAX);
+	if (!(g->tensors = mem_zalloc(n, sizeof(*g->tensors), err)) ||
+		!(g->by_name = mem_zalloc(n, sizeof(*g->by_name), err)) ||
+		!(offset = mem_zalloc(n, sizeof(*offset), err)))
 		return -1;
 	for (; g->n < n; g->n++)
 		if (read_tensor(r, g, &g->tensors[g->n], &offset[g->n], err) < 0)
@@ -300,10 +339,12 @@ static int read_tensors(struct reader *r, struct gguf *g, uint64_t n, struct err
 		if (offset[i] > UINT64_MAX / 2 || offset[i] + g->tensors[i].bytes > end)
 			end = offset[i] > UINT64_MAX / 2 ? offset[i] : offset[i] + g->tensors[i].bytes;
 	if (end > room) {
-		err_set(err, EX_DATAERR, "%s: header describes %llu bytes, file has %zu", g->path, (unsigned long long)(start + end), g->map.size);
+		err_set(err, EX_DATAERR, "%s: header describes %llu bytes, file has %zu", g->path,
+			(unsigned long long)(start + end), g->map.size);
 		goto done;
 	}
-	for (size_t i = 0; i < n; i++)   /* an empty tensor may stand where the file ends, even before its padding */
+	/* an empty tensor may stand where the file ends, even before its padding */
+	for (size_t i = 0; i < n; i++)
 		g->tensors[i].data = g->map.data + (g->tensors[i].bytes ? start + offset[i] : g->map.size);
 	rc = check_tensors(g, err);
 done:
@@ -323,9 +364,11 @@ static int read_all(struct gguf *g, struct err *err)
 	if (take_int(&r, 4, &version, err) < 0)
 		return -1;
 	if (version && !(version & 0xffff))
-		return err_set(err, EX_DATAERR, "%s: a big-endian GGUF file; only little-endian ones are read", g->path);
+		return err_set(err, EX_DATAERR,
+			"%s: a big-endian GGUF file; only little-endian ones are read", g->path);
 	if (version != 2 && version != 3)   /* 2 has the same layout */
-		return err_set(err, EX_DATAERR, "%s: GGUF version %llu; versions 2 and 3 are read", g->path, (unsigned long long)version);
+		return err_set(err, EX_DATAERR, "%s: GGUF version %llu; versions 2 and 3 are read", g->path,
+			(unsigned long long)version);
 	if (take_int(&r, 8, &ntensors, err) < 0 || take_int(&r, 8, &nkv, err) < 0)
 		return -1;
 	return read_kvs(&r, g, nkv, err) < 0 ? -1 : read_tensors(&r, g, ntensors, err);
@@ -379,7 +422,8 @@ const struct tensor *gguf_tensor_at(const struct gguf *g, size_t i)
 const struct tensor *gguf_tensor_find(const struct gguf *g, const char *name)
 {
 	struct tensor key = { .name = name }, *k = &key;
-	const struct tensor **t = g->n ? bsearch(&k, g->by_name, g->n, sizeof(*g->by_name), tensor_cmp) : NULL;
+	const struct tensor **t =
+		g->n ? bsearch(&k, g->by_name, g->n, sizeof(*g->by_name), tensor_cmp) : NULL;
 
 	return t ? *t : NULL;
 }
@@ -398,14 +442,16 @@ const char *gguf_key_at(const struct gguf *g, size_t i, enum gguf_type *type)
 static const struct kv *find_key(const struct gguf *g, const char *key)
 {
 	struct kv want = { .key = key }, *k = &want;
-	const struct kv **kv = g->nkv ? bsearch(&k, g->by_key, g->nkv, sizeof(*g->by_key), kv_cmp) : NULL;
+	const struct kv **kv =
+		g->nkv ? bsearch(&k, g->by_key, g->nkv, sizeof(*g->by_key), kv_cmp) : NULL;
 
 	return kv ? *kv : NULL;
 }
 
 static int wrong_type(const struct gguf *g, const struct kv *kv, const char *want, struct err *err)
 {
-	return err_set(err, EX_DATAERR, "%s: key '%s' must be %s, found %s", g->path, kv->key, want, type_names[kv->type]);
+	return err_set(err, EX_DATAERR, "%s: key '%s' must be %s, found %s", g->path, kv->key, want,
+		type_names[kv->type]);
 }
 
 static bool is_int(enum gguf_type t)
@@ -493,7 +539,8 @@ int gguf_get_str(const struct gguf *g, const char *key, struct gguf_str *v, stru
 	return 1;
 }
 
-int gguf_get_arr(const struct gguf *g, const char *key, enum gguf_type *type, uint64_t *n, struct err *err)
+int gguf_get_arr(
+	const struct gguf *g, const char *key, enum gguf_type *type, uint64_t *n, struct err *err)
 {
 	const struct kv *kv = find_key(g, key);
 

@@ -112,22 +112,27 @@ static uint64_t padded(uint64_t n)
 	return (n + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-int gguf_w_tensor(struct gguf_w *w, const char *name, enum dtype t, int ndim, const uint64_t *shape, struct err *err)
+int gguf_w_tensor(struct gguf_w *w, const char *name, enum dtype t, int ndim, const uint64_t *shape,
+	struct err *err)
 {
 	uint64_t count = 1;
 	char *copy;
 
 	assert(!w->fp && ndim >= 1);
 	if (dtype_info[t].ggml < 0 || ndim > DIMS_MAX || strlen(name) > NAME_MAX_ || name[0] == 0)
-		return err_set(err, EX_DATAERR, "tensor '%s' can't be in a GGUF file: %s", name, dtype_info[t].ggml < 0 ? "its type has no place there"
-			: ndim > DIMS_MAX ? "more than 4 dimensions" : "its name is empty or longer than 63 bytes");
+		return err_set(err, EX_DATAERR, "tensor '%s' can't be in a GGUF file: %s", name,
+			dtype_info[t].ggml < 0 ? "its type has no place there"
+				: ndim > DIMS_MAX  ? "more than 4 dimensions"
+								   : "its name is empty or longer than 63 bytes");
 	if (shape[ndim - 1] % (uint64_t)dtype_info[t].block)
-		return err_set(err, EX_DATAERR, "tensor '%s': rows of %llu elements can't be %s, whose blocks have %d", name,
+		return err_set(err, EX_DATAERR,
+			"tensor '%s': rows of %llu elements can't be %s, whose blocks have %d", name,
 			(unsigned long long)shape[ndim - 1], dtype_info[t].name, dtype_info[t].block);
 	for (int i = 0; i < ndim; i++)
 		if (__builtin_mul_overflow(count, shape[i], &count) || count > INT64_MAX / 8)
 			return err_set(err, EX_DATAERR, "tensor '%s': its shape overflows", name);
-	if (grow(&w->entries, &w->cap, w->n + 1, sizeof(*w->entries), err) < 0 || !(copy = mem_strdup(name, err)))
+	if (grow(&w->entries, &w->cap, w->n + 1, sizeof(*w->entries), err) < 0 ||
+		!(copy = mem_strdup(name, err)))
 		return -1;
 	w->entries[w->n++] = (struct entry){ copy, dtype_bytes(t, count) };
 	put_str(&w->infos, name, strlen(name));
@@ -176,10 +181,12 @@ int gguf_w_begin(struct gguf_w *w, FILE *fp, const char *name, struct err *err)
 	put_int(&head, 3, 4);
 	put_int(&head, w->n, 8);
 	put_int(&head, w->nkeys, 8);
-	if (!(w->name = mem_strdup(name, err)) || buf_ok(&head, err) < 0 || buf_ok(&w->keys, err) < 0 || buf_ok(&w->infos, err) < 0)
+	if (!(w->name = mem_strdup(name, err)) || buf_ok(&head, err) < 0 || buf_ok(&w->keys, err) < 0 ||
+		buf_ok(&w->infos, err) < 0)
 		goto done;
-	if (put(w, head.p, head.n, err) < 0 || put(w, w->keys.p, w->keys.n, err) < 0 || put(w, w->infos.p, w->infos.n, err) < 0
-		|| put_padding(w, head.n + w->keys.n + w->infos.n, err) < 0)
+	if (put(w, head.p, head.n, err) < 0 || put(w, w->keys.p, w->keys.n, err) < 0 ||
+		put(w, w->infos.p, w->infos.n, err) < 0 ||
+		put_padding(w, head.n + w->keys.n + w->infos.n, err) < 0)
 		goto done;
 	w->left = w->n ? w->entries[0].bytes : 0;
 	rc = advance(w, err);
@@ -204,8 +211,8 @@ int gguf_w_data(struct gguf_w *w, const void *data, size_t bytes, struct err *er
 int gguf_w_finish(struct gguf_w *w, struct err *err)
 {
 	if (w->next < w->n)
-		return err_set(err, EX_SOFTWARE, "%s: %llu bytes of tensor '%s' were not written", w->name, (unsigned long long)w->left,
-			w->entries[w->next].name);
+		return err_set(err, EX_SOFTWARE, "%s: %llu bytes of tensor '%s' were not written", w->name,
+			(unsigned long long)w->left, w->entries[w->next].name);
 	return 0;
 }
 

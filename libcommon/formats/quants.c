@@ -28,7 +28,10 @@ static void q4_1(const unsigned char *b, float *y)
 	}
 }
 
-/* The fifth bits of 32 elements as bytes of 0 or 16: one pass, so that the loops after it vectorise. */
+/*
+ * The fifth bits of 32 elements as bytes of 0 or 16: one pass, so that the loops after it
+ * vectorise.
+ */
 static void high_bits(const unsigned char *qh, unsigned char out[32])
 {
 	for (int i = 0; i < 32; i++)
@@ -154,7 +157,8 @@ static void q6_k(const unsigned char *b, float *y)
 
 	for (int g = 0; g < 16; g++, y += 16) {
 		int half = g / 8, quarter = g % 8 / 2, at = g % 2 * 16;
-		const unsigned char *l = b + half * 64 + quarter % 2 * 32 + at, *h = b + 128 + half * 32 + at;
+		const unsigned char *l = b + half * 64 + quarter % 2 * 32 + at,
+							*h = b + 128 + half * 32 + at;
 		int lshift = quarter / 2 * 4, hshift = quarter * 2;
 		float dl = d * (float)(signed char)b[192 + g];
 
@@ -190,7 +194,10 @@ int quantize_q8_0(const float *src, size_t nblocks, unsigned char *dst)
 		h = f32_f16(d);
 		if ((h & 0x7c00) == 0x7c00)
 			return -1;
-		/* The smallest denormal scales have no finite inverse; their fp16 form is zero, so the elements may be too. */
+		/*
+		 * The smallest denormal scales have no finite inverse; their fp16 form is zero, so the
+		 * elements may be too.
+		 */
 		id = d > 0 && isfinite(1 / d) ? 1 / d : 0;
 		dst[0] = (unsigned char)h;
 		dst[1] = (unsigned char)(h >> 8);

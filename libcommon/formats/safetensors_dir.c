@@ -15,16 +15,19 @@ static bool below(const char *path, const char *dir)
 }
 
 /*
- * A shard may be a link only to a file of the same folder, or, in a Hugging Face cache (models--ORG--NAME/snapshots/REV/FILE), to
- * the blobs folder beside it.
+ * A shard may be a link only to a file of the same folder, or, in a Hugging Face cache
+ * (models--ORG--NAME/snapshots/REV/FILE), to the blobs folder beside it.
  */
-static int check_link(const char *dir, const char *path, const char *index, const char *tensor, struct err *err)
+static int check_link(
+	const char *dir, const char *path, const char *index, const char *tensor, struct err *err)
 {
-	char *real_dir = realpath(dir, NULL), *real = realpath(path, NULL), *snapshots = NULL, *repo = NULL, *blobs = NULL;
+	char *real_dir = realpath(dir, NULL), *real = realpath(path, NULL), *snapshots = NULL,
+		 *repo = NULL, *blobs = NULL;
 	int rc = -1;
 
 	if (!real_dir || !real) {
-		err_errno(err, EX_NOINPUT, "%s: cannot open '%s', which holds tensor '%s'", index, path, tensor);
+		err_errno(
+			err, EX_NOINPUT, "%s: cannot open '%s', which holds tensor '%s'", index, path, tensor);
 		goto done;
 	}
 	snapshots = path_dir(real_dir);
@@ -37,7 +40,9 @@ static int check_link(const char *dir, const char *path, const char *index, cons
 	if (below(real, real_dir) || (!strcmp(path_base(snapshots), "snapshots") && below(real, blobs)))
 		rc = 0;
 	else
-		err_set(err, EX_DATAERR, "%s: weight_map: '%s': '%s' is a link that leads out of the folder", index, tensor, path_base(path));
+		err_set(err, EX_DATAERR,
+			"%s: weight_map: '%s': '%s' is a link that leads out of the folder", index, tensor,
+			path_base(path));
 done:
 	free(real_dir);
 	free(real);
@@ -48,16 +53,19 @@ done:
 }
 
 /* Add the shard that an index entry names, unless it is there; *file is its place in s->files. */
-static int add_shard(struct safetensors *s, const char *dir, const char *index, const struct json_member *m, size_t *file, struct err *err)
+static int add_shard(struct safetensors *s, const char *dir, const char *index,
+	const struct json_member *m, size_t *file, struct err *err)
 {
 	const struct json *v = &m->value;
 	char *path;
 	int rc = -1;
 
 	if (strlen(m->name.s) != m->name.n)
-		return err_set(err, EX_DATAERR, "%s: weight_map: the name '%s' holds a NUL", index, m->name.s);
+		return err_set(
+			err, EX_DATAERR, "%s: weight_map: the name '%s' holds a NUL", index, m->name.s);
 	if (!json_is(v, JSON_STR) || !safe_name(v->s, v->n))
-		return err_set(err, EX_DATAERR, "%s: weight_map: '%s': '%s' is not the name of a file of this folder", index, m->name.s,
+		return err_set(err, EX_DATAERR,
+			"%s: weight_map: '%s': '%s' is not the name of a file of this folder", index, m->name.s,
 			json_is(v, JSON_STR) ? v->s : json_type_name(v->type));
 	for (*file = s->nfiles; *file > 0; --*file)
 		if (!strcmp(path_base(s->files[*file - 1].path), v->s)) {
@@ -71,14 +79,16 @@ static int add_shard(struct safetensors *s, const char *dir, const char *index, 
 		if (is_file(path))
 			rc = st_add_file(s, path, err);
 		else
-			err_set(err, EX_DATAERR, "%s: weight_map: '%s': '%s' is not a regular file", index, m->name.s, v->s);
+			err_set(err, EX_DATAERR, "%s: weight_map: '%s': '%s' is not a regular file", index,
+				m->name.s, v->s);
 	}
 	free(path);
 	return rc;
 }
 
 /* Every tensor of the map in its shard, every tensor of a shard in the map. */
-static int check_map(const struct safetensors *s, const char *index, const struct json *map, const size_t *file, struct err *err)
+static int check_map(const struct safetensors *s, const char *index, const struct json *map,
+	const size_t *file, struct err *err)
 {
 	bool *listed = mem_zalloc(s->n, sizeof(*listed), err);
 	int rc = -1;
@@ -90,16 +100,16 @@ static int check_map(const struct safetensors *s, const char *index, const struc
 		const struct tensor *t = safetensors_find(s, name);
 
 		if (!t || strcmp(t->file, path)) {
-			err_set(err, EX_DATAERR, "%s: weight_map: '%s' is not in '%s'%s%s", index, name, path_base(path), t ? " but in " : "",
-				t ? path_base(t->file) : "");
+			err_set(err, EX_DATAERR, "%s: weight_map: '%s' is not in '%s'%s%s", index, name,
+				path_base(path), t ? " but in " : "", t ? path_base(t->file) : "");
 			goto done;
 		}
 		listed[t - s->tensors] = true;
 	}
 	for (size_t i = 0; i < s->n; i++)
 		if (!listed[i]) {
-			err_set(err, EX_DATAERR, "%s: weight_map does not list tensor '%s' of '%s'", index, s->tensors[i].name,
-				path_base(s->tensors[i].file));
+			err_set(err, EX_DATAERR, "%s: weight_map does not list tensor '%s' of '%s'", index,
+				s->tensors[i].name, path_base(s->tensors[i].file));
 			goto done;
 		}
 	rc = 0;
@@ -119,8 +129,10 @@ static int read_index(struct safetensors *s, const char *dir, const char *index,
 		goto done;
 	map = json_get(&doc.root, "weight_map");
 	if (!json_is(map, JSON_OBJ) || map->n == 0 || map->n > ST_TENSORS_MAX || doc.duplicates) {
-		err_set(err, EX_DATAERR, "%s: weight_map must be an object of tensor names and files, each name once, at most %d", index,
-			ST_TENSORS_MAX);
+		err_set(err, EX_DATAERR,
+			"%s: weight_map must be an object of tensor names and files, each name once, at most "
+			"%d",
+			index, ST_TENSORS_MAX);
 		goto done;
 	}
 	if (!(file = mem_zalloc(map->n, sizeof(*file), err)))
@@ -152,10 +164,12 @@ static char *stem_path(const char *dir, const char *stem, const char *suffix)
 	return path;
 }
 
-int safetensors_open_dir(struct safetensors **out, const char *dir, const char *stem, struct err *err)
+int safetensors_open_dir(
+	struct safetensors **out, const char *dir, const char *stem, struct err *err)
 {
 	struct safetensors *s = mem_zalloc(1, sizeof(*s), err);
-	char *single = stem_path(dir, stem, ".safetensors"), *index = stem_path(dir, stem, ".safetensors.index.json");
+	char *single = stem_path(dir, stem, ".safetensors"),
+		 *index = stem_path(dir, stem, ".safetensors.index.json");
 	int rc = -1;
 
 	*out = NULL;
@@ -168,7 +182,8 @@ int safetensors_open_dir(struct safetensors **out, const char *dir, const char *
 	else if (is_file(index))
 		rc = read_index(s, dir, index, err);
 	else
-		err_set(err, EX_NOINPUT, "'%s' has neither %s.safetensors nor %s.safetensors.index.json", dir, stem, stem);
+		err_set(err, EX_NOINPUT, "'%s' has neither %s.safetensors nor %s.safetensors.index.json",
+			dir, stem, stem);
 	if (rc == 0) {
 		*out = s;
 		s = NULL;

@@ -5,7 +5,9 @@
 #include "libcommon/file.h"
 #include "libcommon/formats/safetensors.h"
 
-/* Far above any model (DeepSeek-V3 has 91,991), low enough that a hostile header can't cost memory. */
+/*
+ * Far above any model (DeepSeek-V3 has 91,991), low enough that a hostile header can't cost memory.
+ */
 enum { ST_TENSORS_MAX = 1 << 18 };
 
 struct st_file { struct mapped map; const char *path; };

@@ -7,7 +7,13 @@
 #include "libcommon/formats/safetensors.h"
 #include "libcommon/json.h"
 
-struct entry { char *name; enum dtype dtype; int ndim; uint64_t shape[TENSOR_DIMS_MAX], bytes; size_t shard; };
+struct entry {
+	char *name;
+	enum dtype dtype;
+	int ndim;
+	uint64_t shape[TENSOR_DIMS_MAX], bytes;
+	size_t shard;
+};
 struct st_writer {
 	char *dir, *stem;
 	uint64_t max_shard;
@@ -21,12 +27,14 @@ struct st_writer {
 	uint64_t left;        /* bytes still to come of entries[next] */
 };
 
-int st_writer_new(struct st_writer **out, const char *dir, const char *stem, uint64_t max_shard, struct err *err)
+int st_writer_new(
+	struct st_writer **out, const char *dir, const char *stem, uint64_t max_shard, struct err *err)
 {
 	struct st_writer *w = mem_zalloc(1, sizeof(*w), err);
 
 	*out = NULL;
-	if (!w || !(w->dir = mem_strdup(dir, err)) || !(w->stem = mem_strdup(stem, err)) || st_writer_meta(w, "format", "pt", err) < 0) {
+	if (!w || !(w->dir = mem_strdup(dir, err)) || !(w->stem = mem_strdup(stem, err)) ||
+		st_writer_meta(w, "format", "pt", err) < 0) {
 		st_writer_free(w);
 		return -1;
 	}
@@ -47,14 +55,16 @@ int st_writer_meta(struct st_writer *w, const char *key, const char *value, stru
 	return m[0] && m[1] ? 0 : -1;
 }
 
-int st_writer_add(struct st_writer *w, const char *name, enum dtype dtype, int ndim, const uint64_t *shape, struct err *err)
+int st_writer_add(struct st_writer *w, const char *name, enum dtype dtype, int ndim,
+	const uint64_t *shape, struct err *err)
 {
 	struct entry *e;
 	uint64_t bytes;
 
 	assert(ndim >= 0 && ndim <= TENSOR_DIMS_MAX && !w->fp);
 	if (!dtype_info[dtype].st_name)
-		return err_set(err, EX_DATAERR, "tensor '%s': safetensors has no type %s", name, dtype_info[dtype].name);
+		return err_set(err, EX_DATAERR, "tensor '%s': safetensors has no type %s", name,
+			dtype_info[dtype].name);
 	if (grow(&w->entries, &w->cap, w->n + 1, sizeof(*w->entries), err) < 0)
 		return -1;
 	e = &w->entries[w->n];
@@ -168,7 +178,10 @@ done:
 	return rc;
 }
 
-/* Step over what is complete (tensors without elements need no data), into the next shard where one begins. */
+/*
+ * Step over what is complete (tensors without elements need no data), into the next shard where one
+ * begins.
+ */
 static int advance(struct st_writer *w, struct err *err)
 {
 	while (w->left == 0 && w->next < w->n) {
@@ -273,8 +286,8 @@ static int write_index(struct st_writer *w, struct err *err)
 	json_w_end(&j);
 	buf_putc(&text, '\n');
 	buf_printf(&name, "%s.safetensors.index.json", w->stem);
-	if (buf_ok(&text, err) < 0 || buf_ok(&name, err) < 0 || buf_ok(&shard, err) < 0 || open_file(w, name.p, err) < 0
-		|| put(w, text.p, text.n, err) < 0)
+	if (buf_ok(&text, err) < 0 || buf_ok(&name, err) < 0 || buf_ok(&shard, err) < 0 ||
+		open_file(w, name.p, err) < 0 || put(w, text.p, text.n, err) < 0)
 		goto done;
 	rc = close_file(w, err);
 done:
@@ -288,8 +301,8 @@ int st_writer_finish(struct st_writer *w, struct err *err)
 {
 	assert(w->fp);
 	if (w->next < w->n)
-		return err_set(err, EX_SOFTWARE, "%s: %llu bytes of tensor '%s' were not written", w->path, (unsigned long long)w->left,
-			w->entries[w->next].name);
+		return err_set(err, EX_SOFTWARE, "%s: %llu bytes of tensor '%s' were not written", w->path,
+			(unsigned long long)w->left, w->entries[w->next].name);
 	if (close_file(w, err) < 0)
 		return -1;
 	return w->shards > 1 ? write_index(w, err) : 0;

@@ -96,9 +96,11 @@ static int load(struct stream_at *a, size_t frame, struct err *err)
 	return load_frame(a, frame, err) < 0 ? -1 : split_frame(a, err);
 }
 
-static int record_at(struct stream_at *a, size_t k, char tag[5], const msgpack_object **map, struct err *err)
+static int record_at(
+	struct stream_at *a, size_t k, char tag[5], const msgpack_object **map, struct err *err)
 {
-	return msg_record(&a->u, (uint8_t *)a->plain.p + a->offs[k], a->offs[k + 1] - a->offs[k], tag, map, err);
+	return msg_record(
+		&a->u, (uint8_t *)a->plain.p + a->offs[k], a->offs[k + 1] - a->offs[k], tag, map, err);
 }
 
 /* The seek table, and the frames' places from it. */
@@ -123,8 +125,9 @@ static int read_table(struct stream_at *a, struct err *err)
 		goto none;
 	if (!(p = buf_room(&table, f.table)))
 		return err_oom(err, f.table);
-	if (read_at(a, p, f.table, (uint64_t)st.st_size - f.table, err) < 0 || seek_table_decode(&a->x, (uint8_t *)p, &f, err) < 0 ||
-	    !(a->starts = mem_zalloc(f.nframes + 1, sizeof(*a->starts), err)))
+	if (read_at(a, p, f.table, (uint64_t)st.st_size - f.table, err) < 0 ||
+		seek_table_decode(&a->x, (uint8_t *)p, &f, err) < 0 ||
+		!(a->starts = mem_zalloc(f.nframes + 1, sizeof(*a->starts), err)))
 		goto done;
 	for (i = 0; i < f.nframes; i++) {
 		a->starts[i] = at;
@@ -137,7 +140,8 @@ done:
 	if (rc <= 0)
 		return rc;
 none:
-	return err_set(err, EX_DATAERR, "%s: has no index: make one with 'tune-stream index %s'", a->name, a->name);
+	return err_set(err, EX_DATAERR, "%s: has no index: make one with 'tune-stream index %s'",
+		a->name, a->name);
 }
 
 static size_t find_start(const struct stream_at *a, uint64_t offset)
@@ -184,7 +188,9 @@ static int read_ends(struct stream_at *a, struct err *err)
 	if (!a->x.nat == !e.n)
 		return 0;
 none:
-	return err_set(err, EX_DATAERR, "%s: its index is not of this file: make one with 'tune-stream index %s'", a->name, a->name);
+	return err_set(err, EX_DATAERR,
+		"%s: its index is not of this file: make one with 'tune-stream index %s'", a->name,
+		a->name);
 }
 
 int stream_at_open(struct stream_at **out, const char *path, struct err *err)
@@ -256,20 +262,22 @@ int stream_at_get(struct stream_at *a, uint64_t i, struct record *r, struct err 
 	uint64_t want;
 
 	if (i >= a->t.n)
-		return err_set(err, EX_DATAERR, "%s: there is no record %llu, only %llu", a->name, (unsigned long long)i,
-			(unsigned long long)a->t.n);
+		return err_set(err, EX_DATAERR, "%s: there is no record %llu, only %llu", a->name,
+			(unsigned long long)i, (unsigned long long)a->t.n);
 	e = find_entry(a, i);
 	if (e != a->entry) {
 		want = (e + 1 < a->x.nat ? a->x.at[e + 1].record : a->t.n) - a->x.at[e].record;
 		if (load(a, find_start(a, a->x.at[e].offset), err) < 0)
 			return -1;
 		if (a->noffs - 1 != want)
-			return err_set(err, EX_DATAERR, "%s: the index promises %llu records in a frame that has %zu", a->name,
+			return err_set(err, EX_DATAERR,
+				"%s: the index promises %llu records in a frame that has %zu", a->name,
 				(unsigned long long)want, a->noffs - 1);
 		a->entry = e;
 	}
 	want = i - a->x.at[e].record;
-	*r = (struct record){ .raw = (uint8_t *)a->plain.p + a->offs[want], .len = a->offs[want + 1] - a->offs[want],
+	*r = (struct record){ .raw = (uint8_t *)a->plain.p + a->offs[want],
+		.len = a->offs[want + 1] - a->offs[want],
 		.index = i + 1 };
 	if (record_at(a, want, r->tag, &map, err) < 0 || decode_record(&a->d, map, r, err) < 0)
 		return err_prefix(err, "%s: record %llu: ", a->name, (unsigned long long)i + 1);

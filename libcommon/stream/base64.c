@@ -10,7 +10,8 @@ void base64_encode(const void *src, size_t n, struct buf *out)
 	size_t i;
 
 	for (i = 0; i < n; i += 3) {
-		uint32_t w = (uint32_t)p[i] << 16 | (i + 1 < n ? (uint32_t)p[i + 1] << 8 : 0) | (i + 2 < n ? p[i + 2] : 0);
+		uint32_t w = (uint32_t)p[i] << 16 | (i + 1 < n ? (uint32_t)p[i + 1] << 8 : 0) |
+			(i + 2 < n ? p[i + 2] : 0);
 		char c[4] = { digits[w >> 18], digits[w >> 12 & 63], i + 1 < n ? digits[w >> 6 & 63] : '=',
 			i + 2 < n ? digits[w & 63] : '=' };
 
@@ -34,7 +35,8 @@ int base64_decode(const char *s, size_t n, struct buf *out, struct err *err)
 				return err_set(err, EX_DATAERR, "not base64");
 			w = w << 6 | (uint32_t)(d - digits);
 		}
-		buf_put(out, (char[]){ (char)(w >> 16), (char)(w >> 8), (char)w }, i + 4 == n ? 3 - pad : 3);
+		buf_put(
+			out, (char[]){ (char)(w >> 16), (char)(w >> 8), (char)w }, i + 4 == n ? 3 - pad : 3);
 	}
 	return buf_ok(out, err);
 }

@@ -66,7 +66,10 @@ bool bytes_would_block(const struct bytes *b)
 	return !b->eof && poll(&p, 1, 0) == 0;
 }
 
-/* Room for `need` bytes in all from s->pos on, and for a chunk at the end; what was read moves to the front. */
+/*
+ * Room for `need` bytes in all from s->pos on, and for a chunk at the end; what was read moves to
+ * the front.
+ */
 static int span_room(struct span *s, size_t need, struct err *err)
 {
 	size_t have = s->end - s->pos, want = (need > have + CHUNK ? need : have + CHUNK);
@@ -111,7 +114,8 @@ static bool is_zstd(const uint8_t *p)
 	uint32_t magic;
 
 	memcpy(&magic, p, sizeof(magic));
-	return magic == ZSTD_MAGICNUMBER || (magic & ZSTD_MAGIC_SKIPPABLE_MASK) == ZSTD_MAGIC_SKIPPABLE_START;
+	return magic == ZSTD_MAGICNUMBER ||
+		(magic & ZSTD_MAGIC_SKIPPABLE_MASK) == ZSTD_MAGIC_SKIPPABLE_START;
 }
 
 int bytes_boundary(struct bytes *b, struct err *err)
@@ -136,12 +140,15 @@ static int next_frame(struct bytes *b, struct err *err)
 	if (b->raw.end - b->raw.pos < 4 || is_zstd(b->raw.p + b->raw.pos))
 		return 1;
 	if (b->dec.end != b->dec.pos)
-		return err_set(err, EX_DATAERR, "%s: bytes that are not zstd follow a frame that ends inside a record", b->name);
+		return err_set(err, EX_DATAERR,
+			"%s: bytes that are not zstd follow a frame that ends inside a record", b->name);
 	b->zstd = false;
 	return 0;
 }
 
-/* Decompress some.  0 also when no byte came: at the end of the input, or where plain bytes begin. */
+/*
+ * Decompress some.  0 also when no byte came: at the end of the input, or where plain bytes begin.
+ */
 static int decode(struct bytes *b, size_t need, struct err *err)
 {
 	ZSTD_outBuffer out;
@@ -176,7 +183,8 @@ int bytes_want(struct bytes *b, size_t need, struct err *err)
 
 		if ((zstd ? decode(b, need, err) : raw_read(b, need, err)) < 0)
 			return -1;
-		if (b->zstd == zstd && bytes_have(b) == had && b->eof && (!zstd || b->raw.pos == b->raw.end))
+		if (b->zstd == zstd && bytes_have(b) == had && b->eof &&
+			(!zstd || b->raw.pos == b->raw.end))
 			return 0;
 	}
 	return 1;

@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-static int get_count(const msgpack_object *map, const char *name, uint64_t *out, bool *has, struct err *err)
+static int get_count(
+	const msgpack_object *map, const char *name, uint64_t *out, bool *has, struct err *err)
 {
 	const msgpack_object *v = msg_get(map, name);
 
@@ -21,8 +22,9 @@ int end_decode(struct stream_end *e, const msgpack_object *map, struct err *err)
 	uint32_t i;
 
 	*e = (struct stream_end){0};
-	if (get_count(map, "n", &e->n, &has_n, err) < 0 || get_count(map, "tokens", &e->tokens, &e->has_tokens, err) < 0 ||
-	    get_count(map, "trained", &e->trained, &e->has_trained, err) < 0)
+	if (get_count(map, "n", &e->n, &has_n, err) < 0 ||
+		get_count(map, "tokens", &e->tokens, &e->has_tokens, err) < 0 ||
+		get_count(map, "trained", &e->trained, &e->has_trained, err) < 0)
 		return -1;
 	if (!has_n)
 		return err_set(err, EX_DATAERR, "TEND: no 'n'");
@@ -49,24 +51,25 @@ int end_check(const struct stream_end *e, const struct stream_totals *t, struct 
 	char says[XXH64_HEX], is[XXH64_HEX];
 
 	if (e->n != t->n)
-		return err_set(err, EX_DATAERR, "TEND counts %llu records, %llu came", (unsigned long long)e->n,
-			(unsigned long long)t->n);
+		return err_set(err, EX_DATAERR, "TEND counts %llu records, %llu came",
+			(unsigned long long)e->n, (unsigned long long)t->n);
 	if (e->has_tokens && e->tokens != t->tokens)
-		return err_set(err, EX_DATAERR, "TEND counts %llu tokens, %llu came", (unsigned long long)e->tokens,
-			(unsigned long long)t->tokens);
+		return err_set(err, EX_DATAERR, "TEND counts %llu tokens, %llu came",
+			(unsigned long long)e->tokens, (unsigned long long)t->tokens);
 	if (e->has_trained && e->trained != t->trained)
-		return err_set(err, EX_DATAERR, "TEND counts %llu trained tokens, %llu came", (unsigned long long)e->trained,
-			(unsigned long long)t->trained);
+		return err_set(err, EX_DATAERR, "TEND counts %llu trained tokens, %llu came",
+			(unsigned long long)e->trained, (unsigned long long)t->trained);
 	if (e->has_xxh64 && e->xxh64 != t->xxh64) {
 		hash64_hex(e->xxh64, says);
 		hash64_hex(t->xxh64, is);
-		return err_set(err, EX_DATAERR, "damaged: TEND says xxh64 %s, the records have %s", says, is);
+		return err_set(
+			err, EX_DATAERR, "damaged: TEND says xxh64 %s, the records have %s", says, is);
 	}
 	return 0;
 }
 
-int end_encode(const struct stream_totals *t, const struct stream_input_sum *inputs, size_t ninputs, struct buf *out,
-	struct err *err)
+int end_encode(const struct stream_totals *t, const struct stream_input_sum *inputs, size_t ninputs,
+	struct buf *out, struct err *err)
 {
 	msgpack_packer pk;
 	char hex[XXH64_HEX];

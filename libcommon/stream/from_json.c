@@ -23,7 +23,8 @@ static bool get_float(const struct json *v, double *d)
 	return true;
 }
 
-static int put_base64(msgpack_packer *pk, const char *form, const struct json *text, int type, struct err *err)
+static int put_base64(
+	msgpack_packer *pk, const char *form, const struct json *text, int type, struct err *err)
 {
 	struct buf b = {0};
 	int rc = -1;
@@ -54,10 +55,12 @@ static int put_special(msgpack_packer *pk, const struct json_member *m, struct e
 	if (!strcmp(form, "$ext") && v->type == JSON_ARR && v->n == 2 && v->items[0].type == JSON_INT &&
 	    v->items[0].i >= -128 && v->items[0].i <= 127)
 		return put_base64(pk, form, &v->items[1], (int)v->items[0].i, err);
-	return err_set(err, EX_DATAERR, "'%.40s' is not one of \"$bin\", \"$str\", \"$ext\": [type, base64]", form);
+	return err_set(err, EX_DATAERR,
+		"'%.40s' is not one of \"$bin\", \"$str\", \"$ext\": [type, base64]", form);
 }
 
-static int put_members(msgpack_packer *pk, const struct json *obj, const struct field *fields, bool skip_tag, struct err *err);
+static int put_members(msgpack_packer *pk, const struct json *obj, const struct field *fields,
+	bool skip_tag, struct err *err);
 
 static int put_any(msgpack_packer *pk, const struct json *v, struct err *err)
 {
@@ -96,7 +99,8 @@ static int put_any(msgpack_packer *pk, const struct json *v, struct err *err)
 	return -1;
 }
 
-static int put_numbers(msgpack_packer *pk, const struct field *f, const struct json *v, struct err *err)
+static int put_numbers(
+	msgpack_packer *pk, const struct field *f, const struct json *v, struct err *err)
 {
 	bool bytes = f->type == F_MASK || f->type == F_FLAGS;
 	uint32_t i, u;
@@ -110,34 +114,39 @@ static int put_numbers(msgpack_packer *pk, const struct field *f, const struct j
 
 		if (f->type == F_F32) {
 			if (!get_float(e, &d))
-				return err_set(err, EX_DATAERR, "'%s'[%u] must be a number, found %s", f->name, i, json_type_name(e->type));
+				return err_set(err, EX_DATAERR, "'%s'[%u] must be a number, found %s", f->name, i,
+					json_type_name(e->type));
 			x = (float)d;
 			buf_put(out, &x, 4);
 			continue;
 		}
 		if (e->type != JSON_INT || e->i < 0 || e->i > (bytes ? 255 : UINT32_MAX))
-			return err_set(err, EX_DATAERR, "'%s'[%u] must be a whole number from 0 to %u", f->name, i,
-				bytes ? 255 : UINT32_MAX);
+			return err_set(err, EX_DATAERR, "'%s'[%u] must be a whole number from 0 to %u", f->name,
+				i, bytes ? 255 : UINT32_MAX);
 		u = (uint32_t)e->i;
 		buf_put(out, &u, bytes ? 1 : 4);
 	}
 	return 0;
 }
 
-static int put_field(msgpack_packer *pk, const struct field *f, const struct json *v, struct err *err)
+static int put_field(
+	msgpack_packer *pk, const struct field *f, const struct json *v, struct err *err)
 {
-	bool numbers = f && (f->type == F_IDS || f->type == F_MASK || f->type == F_FLAGS || f->type == F_F32);
+	bool numbers =
+		f && (f->type == F_IDS || f->type == F_MASK || f->type == F_FLAGS || f->type == F_F32);
 
 	if (numbers && v->type == JSON_ARR)
 		return put_numbers(pk, f, v, err);
 	if (numbers)
-		return err_set(err, EX_DATAERR, "'%s' must be a list, found %s", f->name, json_type_name(v->type));
+		return err_set(
+			err, EX_DATAERR, "'%s' must be a list, found %s", f->name, json_type_name(v->type));
 	if (f && f->type == F_MASKED && v->type == JSON_OBJ)
 		return put_members(pk, v, masked_fields, false, err);
 	return put_any(pk, v, err);
 }
 
-static int put_members(msgpack_packer *pk, const struct json *obj, const struct field *fields, bool skip_tag, struct err *err)
+static int put_members(msgpack_packer *pk, const struct json *obj, const struct field *fields,
+	bool skip_tag, struct err *err)
 {
 	uint32_t i, n = 0;
 
@@ -150,7 +159,8 @@ static int put_members(msgpack_packer *pk, const struct json *obj, const struct 
 		if (skip_tag && json_str_eq(&m->name, "tag"))
 			continue;
 		msgpack_pack_str_with_body(pk, m->name.s, m->name.n);
-		if (put_field(pk, fields ? field_find(fields, m->name.s, m->name.n) : NULL, &m->value, err) < 0)
+		if (put_field(
+				pk, fields ? field_find(fields, m->name.s, m->name.n) : NULL, &m->value, err) < 0)
 			return -1;
 	}
 	return 0;
@@ -167,7 +177,8 @@ int json_to_record(const struct json *line, enum stream_kind kind, struct buf *o
 	msg_packer(&pk, out);
 	msgpack_pack_array(&pk, 2);
 	msg_put_str(&pk, tag->s);
-	if (put_members(&pk, line, strcmp(tag->s, kind_rows[kind].tag) ? none : kind_rows[kind].fields, true, err) < 0)
+	if (put_members(&pk, line, strcmp(tag->s, kind_rows[kind].tag) ? none : kind_rows[kind].fields,
+			true, err) < 0)
 		return -1;
 	return buf_ok(out, err);
 }
@@ -183,13 +194,17 @@ int stream_header_from_json(struct stream_header *h, const struct json *line, st
 	*h = (struct stream_header){0};
 	if (json_to_record(line, KIND_TOKS, &b, err) == 0 &&
 	    msg_parse(&u, (uint8_t *)b.p, b.n, STREAM_HEADER_MAX, tag, &map, err) == 0)
-		rc = strcmp(tag, "TUNE") ? err_set(err, EX_DATAERR, "'%s' where TUNE must stand", tag) : header_decode(h, map, err);
+		rc = strcmp(tag, "TUNE") ? err_set(err, EX_DATAERR, "'%s' where TUNE must stand", tag)
+								 : header_decode(h, map, err);
 	msgpack_unpacked_destroy(&u);
 	buf_release(&b);
 	return rc;
 }
 
-/* One prov array with what is in h->prov and one entry more: its elements follow the head, which is of one to five bytes. */
+/*
+ * One prov array with what is in h->prov and one entry more: its elements follow the head, which is
+ * of one to five bytes.
+ */
 static int prov_head(const struct buf *prov, size_t *count, size_t *skip, struct err *err)
 {
 	msgpack_unpacked u = {0};
@@ -198,7 +213,8 @@ static int prov_head(const struct buf *prov, size_t *count, size_t *skip, struct
 	*count = *skip = 0;
 	if (!prov->n)
 		return 0;
-	if (msgpack_unpack_next(&u, prov->p, prov->n, &off) != MSGPACK_UNPACK_SUCCESS || u.data.type != MSGPACK_OBJECT_ARRAY) {
+	if (msgpack_unpack_next(&u, prov->p, prov->n, &off) != MSGPACK_UNPACK_SUCCESS ||
+		u.data.type != MSGPACK_OBJECT_ARRAY) {
 		msgpack_unpacked_destroy(&u);
 		return err_set(err, EX_SOFTWARE, "prov is not a list");
 	}
@@ -208,8 +224,8 @@ static int prov_head(const struct buf *prov, size_t *count, size_t *skip, struct
 	return 0;
 }
 
-int stream_add_prov(struct stream_header *h, const char *prog, const char *version, const char *set_json,
-	const struct buf *merged, size_t nmerged, struct err *err)
+int stream_add_prov(struct stream_header *h, const char *prog, const char *version,
+	const char *set_json, const struct buf *merged, size_t nmerged, struct err *err)
 {
 	struct json_doc set = {0};
 	struct buf out = {0};

@@ -29,14 +29,17 @@ void stream_header_release(struct stream_header *h)
 /* A str of at most `limit` bytes as a C string that the caller frees.  A NUL inside is refused. */
 static char *get_str(const msgpack_object *o, const char *name, size_t limit, struct err *err)
 {
-	if (o->type != MSGPACK_OBJECT_STR || o->via.str.size > limit || memchr(o->via.str.ptr, 0, o->via.str.size)) {
-		err_set(err, EX_DATAERR, "'%s' must be a string of at most %zu bytes without NULs", name, limit);
+	if (o->type != MSGPACK_OBJECT_STR || o->via.str.size > limit ||
+		memchr(o->via.str.ptr, 0, o->via.str.size)) {
+		err_set(err, EX_DATAERR, "'%s' must be a string of at most %zu bytes without NULs", name,
+			limit);
 		return NULL;
 	}
 	return mem_strndup(o->via.str.ptr, o->via.str.size, err);
 }
 
-static int get_sha256(const msgpack_object *o, const char *name, char hex[SHA256_HEX], struct err *err)
+static int get_sha256(
+	const msgpack_object *o, const char *name, char hex[SHA256_HEX], struct err *err)
 {
 	uint32_t i;
 
@@ -52,7 +55,8 @@ bad:
 	return err_set(err, EX_DATAERR, "'%s' must be %d lower-case hex digits", name, SHA256_HEX - 1);
 }
 
-static int get_id(const msgpack_object *o, const char *name, uint32_t vocab, int64_t *id, struct err *err)
+static int get_id(
+	const msgpack_object *o, const char *name, uint32_t vocab, int64_t *id, struct err *err)
 {
 	if (o->type != MSGPACK_OBJECT_POSITIVE_INTEGER || o->via.u64 >= vocab)
 		return err_set(err, EX_DATAERR, "'%s' must be an id below vocab %u", name, vocab);
@@ -101,8 +105,8 @@ static int tok_decode(struct stream_header *h, const msgpack_object *map, struct
 	const msgpack_object *v;
 	uint32_t i;
 
-	if (map->type != MSGPACK_OBJECT_MAP || !(v = msg_get(map, "vocab")) || v->type != MSGPACK_OBJECT_POSITIVE_INTEGER ||
-	    !v->via.u64 || v->via.u64 > UINT32_MAX)
+	if (map->type != MSGPACK_OBJECT_MAP || !(v = msg_get(map, "vocab")) ||
+		v->type != MSGPACK_OBJECT_POSITIVE_INTEGER || !v->via.u64 || v->via.u64 > UINT32_MAX)
 		return err_set(err, EX_DATAERR, "'tok' must be a map with 'vocab', a whole number above 0");
 	t->vocab = (uint32_t)v->via.u64;
 	for (i = 0; i < map->via.map.size; i++) {
@@ -149,13 +153,16 @@ static int version_decode(struct stream_header *h, const msgpack_object *v, stru
 {
 	const msgpack_object *p = v ? v->via.array.ptr : NULL;
 
-	if (!v || v->type != MSGPACK_OBJECT_ARRAY || v->via.array.size != 2 || p[0].type != MSGPACK_OBJECT_POSITIVE_INTEGER ||
-	    p[1].type != MSGPACK_OBJECT_POSITIVE_INTEGER || p[0].via.u64 > 1000000 || p[1].via.u64 > 1000000)
+	if (!v || v->type != MSGPACK_OBJECT_ARRAY || v->via.array.size != 2 ||
+		p[0].type != MSGPACK_OBJECT_POSITIVE_INTEGER ||
+		p[1].type != MSGPACK_OBJECT_POSITIVE_INTEGER || p[0].via.u64 > 1000000 ||
+		p[1].via.u64 > 1000000)
 		return err_set(err, EX_DATAERR, "TUNE: 'v' must be [major, minor]");
 	h->major = (int)p[0].via.u64;
 	h->minor = (int)p[1].via.u64;
 	if (h->major != STREAM_MAJOR)
-		return err_set(err, EX_DATAERR, "stream version %d.%d, but this program reads %d.x", h->major, h->minor, STREAM_MAJOR);
+		return err_set(err, EX_DATAERR, "stream version %d.%d, but this program reads %d.x",
+			h->major, h->minor, STREAM_MAJOR);
 	return 0;
 }
 
@@ -169,8 +176,8 @@ static int kind_decode(struct stream_header *h, const msgpack_object *v, struct 
 			return 0;
 		}
 	if (v && v->type == MSGPACK_OBJECT_STR)
-		return err_set(err, EX_DATAERR, "TUNE: unknown kind '%.*s'", v->via.str.size > 20 ? 20 : (int)v->via.str.size,
-			v->via.str.ptr);
+		return err_set(err, EX_DATAERR, "TUNE: unknown kind '%.*s'",
+			v->via.str.size > 20 ? 20 : (int)v->via.str.size, v->via.str.ptr);
 	return err_set(err, EX_DATAERR, "TUNE: 'kind' must be a string");
 }
 
@@ -192,7 +199,8 @@ int header_decode(struct stream_header *h, const msgpack_object *map, struct err
 	uint32_t i;
 
 	*h = (struct stream_header){ .tok = { .bos = -1, .pad = -1 } };
-	if (version_decode(h, msg_get(map, "v"), err) < 0 || kind_decode(h, msg_get(map, "kind"), err) < 0)
+	if (version_decode(h, msg_get(map, "v"), err) < 0 ||
+		kind_decode(h, msg_get(map, "kind"), err) < 0)
 		return -1;
 	if (!tok)
 		return err_set(err, EX_DATAERR, "TUNE: no 'tok'");
@@ -213,7 +221,8 @@ int header_decode(struct stream_header *h, const msgpack_object *map, struct err
 	}
 	if (h->ninputs)
 		return 0;
-	if (!(h->inputs = mem_zalloc(1, sizeof(*h->inputs), err)) || !(h->inputs[0] = mem_strdup("?", err)))
+	if (!(h->inputs = mem_zalloc(1, sizeof(*h->inputs), err)) ||
+		!(h->inputs[0] = mem_strdup("?", err)))
 		return -1;
 	h->ninputs = 1;
 	return 0;
@@ -222,7 +231,9 @@ int header_decode(struct stream_header *h, const msgpack_object *map, struct err
 static void tok_encode(msgpack_packer *pk, struct buf *out, const struct stream_header *h)
 {
 	const struct stream_tok *t = &h->tok;
-	size_t i, n = 1 + !!*t->sha256 + !!*t->template_sha256 + !!t->name + (t->bos >= 0) + (t->pad >= 0) + !!t->neos;
+	size_t i,
+		n = 1 + !!*t->sha256 + !!*t->template_sha256 + !!t->name + (t->bos >= 0) + (t->pad >= 0) +
+		!!t->neos;
 
 	msg_put_str(pk, "tok");
 	msgpack_pack_map(pk, n + h->tok_extra.n);
@@ -283,7 +294,8 @@ int header_encode(const struct stream_header *h, struct buf *out, struct err *er
 	}
 	buf_put(out, h->extra.kv.p, h->extra.kv.n);
 	if (out->n - start > STREAM_HEADER_MAX)
-		return err_set(err, EX_DATAERR, "the header has %zu bytes, the limit is %d (too many inputs?)", out->n - start,
+		return err_set(err, EX_DATAERR,
+			"the header has %zu bytes, the limit is %d (too many inputs?)", out->n - start,
 			STREAM_HEADER_MAX);
 	return buf_ok(out, err);
 }
@@ -306,8 +318,12 @@ int stream_header_copy(struct stream_header *to, const struct stream_header *fro
 	return rc;
 }
 
-/* Linear search: inputs are files that a person named; a folder of thousands costs milliseconds a segment. */
-int header_union(struct stream_header *to, const struct stream_header *from, uint32_t **map, bool *same, struct err *err)
+/*
+ * Linear search: inputs are files that a person named; a folder of thousands costs milliseconds a
+ * segment.
+ */
+int header_union(struct stream_header *to, const struct stream_header *from, uint32_t **map,
+	bool *same, struct err *err)
 {
 	size_t i, k;
 	char **grown;
@@ -339,12 +355,14 @@ static const char *tok_name(const struct stream_tok *t)
 	return t->name ? t->name : "without a name";
 }
 
-int stream_same_tokenizer(const struct stream_tok *a, const char *a_name, const struct stream_tok *b, const char *b_name,
-	struct err *err)
+int stream_same_tokenizer(const struct stream_tok *a, const char *a_name,
+	const struct stream_tok *b, const char *b_name, struct err *err)
 {
 	if (*a->sha256 && *b->sha256 ? !strcmp(a->sha256, b->sha256) : a->vocab == b->vocab)
 		return 0;
-	return err_set(err, EX_DATAERR, "%s was made with tokenizer %s (vocab %u, sha256 %.12s), %s with %s (vocab %u, sha256 %.12s)",
-		a_name, tok_name(a), a->vocab, *a->sha256 ? a->sha256 : "not given", b_name, tok_name(b), b->vocab,
-		*b->sha256 ? b->sha256 : "not given");
+	return err_set(err, EX_DATAERR,
+		"%s was made with tokenizer %s (vocab %u, sha256 %.12s), %s with %s (vocab %u, sha256 "
+		"%.12s)",
+		a_name, tok_name(a), a->vocab, *a->sha256 ? a->sha256 : "not given", b_name, tok_name(b),
+		b->vocab, *b->sha256 ? b->sha256 : "not given");
 }

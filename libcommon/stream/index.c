@@ -2,7 +2,10 @@
 
 #include <stdlib.h>
 
-/* The seekable format of zstd's contrib/: a skippable frame with the sizes of all frames, found from its end. */
+/*
+ * The seekable format of zstd's contrib/: a skippable frame with the sizes of all frames, found
+ * from its end.
+ */
 enum { SEEK_SKIPPABLE = 0x184D2A5E, SEEK_HEAD = 8 };
 
 int index_add_frame(struct stream_index *x, struct frame_size f, struct err *err)
@@ -55,10 +58,13 @@ int index_decode(struct stream_index *x, const msgpack_object *map, struct err *
 		return err_set(err, EX_DATAERR, "indx: 'at' must be a list");
 	for (i = 0; i < at->via.array.size; i++) {
 		e = at->via.array.ptr[i].via.array.ptr;
-		if (at->via.array.ptr[i].type != MSGPACK_OBJECT_ARRAY || at->via.array.ptr[i].via.array.size != 2 ||
-		    e[0].type != MSGPACK_OBJECT_POSITIVE_INTEGER || e[1].type != MSGPACK_OBJECT_POSITIVE_INTEGER)
+		if (at->via.array.ptr[i].type != MSGPACK_OBJECT_ARRAY ||
+			at->via.array.ptr[i].via.array.size != 2 ||
+			e[0].type != MSGPACK_OBJECT_POSITIVE_INTEGER ||
+			e[1].type != MSGPACK_OBJECT_POSITIVE_INTEGER)
 			return err_set(err, EX_DATAERR, "indx: 'at'[%u] must be [record, offset]", i);
-		if (i ? e[0].via.u64 <= x->at[i - 1].record || e[1].via.u64 <= x->at[i - 1].offset : e[0].via.u64 != 0)
+		if (i ? e[0].via.u64 <= x->at[i - 1].record || e[1].via.u64 <= x->at[i - 1].offset
+			  : e[0].via.u64 != 0)
 			return err_set(err, EX_DATAERR, "indx: 'at'[%u] is out of order", i);
 		if (index_add_entry(x, e[0].via.u64, e[1].via.u64, err) < 0)
 			return -1;
@@ -98,10 +104,12 @@ bool seek_foot_decode(const uint8_t *foot, uint64_t file_size, struct seek_foot 
 	f->nframes = get_u32(foot);
 	f->entry = foot[4] & 0x80 ? 12 : 8;
 	f->table = SEEK_HEAD + f->nframes * f->entry + SEEK_FOOT_SIZE;
-	return get_u32(foot + 5) == SEEK_MAGIC && f->nframes <= SEEK_FRAMES_MAX && f->table <= file_size;
+	return get_u32(foot + 5) == SEEK_MAGIC && f->nframes <= SEEK_FRAMES_MAX &&
+		f->table <= file_size;
 }
 
-int seek_table_decode(struct stream_index *x, const uint8_t *table, const struct seek_foot *f, struct err *err)
+int seek_table_decode(
+	struct stream_index *x, const uint8_t *table, const struct seek_foot *f, struct err *err)
 {
 	const uint8_t *p = table + SEEK_HEAD;
 	uint64_t i;

@@ -8,7 +8,8 @@
 struct stream_merge {
 	const char *const *paths;
 	size_t n, i;                    /* i: the stream that is read */
-	struct stream_in **in;          /* NULL: a file that is opened when its turn comes, or is done */
+	/* NULL: a file that is opened when its turn comes, or is done */
+	struct stream_in **in;
 	struct stream_header head;
 	struct stream_totals done;      /* of the streams before i */
 	uint64_t seq_end;
@@ -17,7 +18,10 @@ struct stream_merge {
 
 static const char *const only_stdin[] = { "-" };
 
-/* The headers of all, joined.  Pipes stay open; files are opened again, so that there may be more of them than descriptors. */
+/*
+ * The headers of all, joined.  Pipes stay open; files are opened again, so that there may be more
+ * of them than descriptors.
+ */
 static int read_headers(struct stream_merge *m, struct buf *provs, struct err *err)
 {
 	size_t i, k;
@@ -38,10 +42,12 @@ static int read_headers(struct stream_merge *m, struct buf *provs, struct err *e
 		if (!i) {
 			rc = stream_header_copy(&m->head, h, err);
 		} else if (h->kind != m->head.kind) {
-			rc = err_set(err, EX_DATAERR, "'%s' is of kind '%s', but '%s' of kind '%s'", m->paths[i],
-				stream_kind_name(h->kind), m->paths[0], stream_kind_name(m->head.kind));
-		} else if (stream_same_tokenizer(&m->head.tok, m->paths[0], &h->tok, m->paths[i], err) < 0 ||
-			   header_union(&m->head, h, &map, &same, err) < 0) {
+			rc =
+				err_set(err, EX_DATAERR, "'%s' is of kind '%s', but '%s' of kind '%s'", m->paths[i],
+					stream_kind_name(h->kind), m->paths[0], stream_kind_name(m->head.kind));
+		} else if (stream_same_tokenizer(&m->head.tok, m->paths[0], &h->tok, m->paths[i], err) <
+				0 ||
+			header_union(&m->head, h, &map, &same, err) < 0) {
 			rc = -1;
 		}
 		free(map);
@@ -55,7 +61,8 @@ static int read_headers(struct stream_merge *m, struct buf *provs, struct err *e
 	return 0;
 }
 
-int stream_merge_open(struct stream_merge **out, const char *const *paths, size_t n, const char *prog, struct err *err)
+int stream_merge_open(struct stream_merge **out, const char *const *paths, size_t n,
+	const char *prog, struct err *err)
 {
 	struct stream_merge *m = mem_zalloc(1, sizeof(*m), err);
 	struct buf *provs;
@@ -68,7 +75,8 @@ int stream_merge_open(struct stream_merge **out, const char *const *paths, size_
 	m->paths = n ? paths : only_stdin;
 	m->n = n ? n : 1;
 	provs = mem_zalloc(m->n, sizeof(*provs), err);
-	if (!provs || !(m->in = mem_zalloc(m->n, sizeof(*m->in), err)) || read_headers(m, provs, err) < 0)
+	if (!provs || !(m->in = mem_zalloc(m->n, sizeof(*m->in), err)) ||
+		read_headers(m, provs, err) < 0)
 		goto done;
 	if (m->n > 1) {
 		buf_clear(&m->head.prov);

@@ -31,7 +31,8 @@ static bool good_tag(const char *s)
 	return true;
 }
 
-int msg_record(msgpack_unpacked *u, const uint8_t *p, size_t n, char tag[5], const msgpack_object **map, struct err *err)
+int msg_record(msgpack_unpacked *u, const uint8_t *p, size_t n, char tag[5],
+	const msgpack_object **map, struct err *err)
 {
 	size_t off = 0;
 	const msgpack_object *v = NULL;
@@ -47,8 +48,8 @@ int msg_record(msgpack_unpacked *u, const uint8_t *p, size_t n, char tag[5], con
 	}
 	if (u->data.type == MSGPACK_OBJECT_ARRAY && u->data.via.array.size == 2)
 		v = u->data.via.array.ptr;
-	if (!v || v[0].type != MSGPACK_OBJECT_STR || v[0].via.str.size != 4 || !good_tag(v[0].via.str.ptr) ||
-	    v[1].type != MSGPACK_OBJECT_MAP)
+	if (!v || v[0].type != MSGPACK_OBJECT_STR || v[0].via.str.size != 4 ||
+		!good_tag(v[0].via.str.ptr) || v[1].type != MSGPACK_OBJECT_MAP)
 		return err_set(err, EX_DATAERR, "not a record: [four-letter tag, map] is wanted");
 	memcpy(tag, v[0].via.str.ptr, 4);
 	tag[4] = 0;
@@ -56,8 +57,8 @@ int msg_record(msgpack_unpacked *u, const uint8_t *p, size_t n, char tag[5], con
 	return 0;
 }
 
-int msg_parse(msgpack_unpacked *u, const uint8_t *p, size_t n, size_t limit, char tag[5], const msgpack_object **map,
-	struct err *err)
+int msg_parse(msgpack_unpacked *u, const uint8_t *p, size_t n, size_t limit, char tag[5],
+	const msgpack_object **map, struct err *err)
 {
 	struct scan s;
 	size_t need;

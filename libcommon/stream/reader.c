@@ -50,7 +50,8 @@ static int cut(const struct stream_in *in, struct err *err)
 	if (bytes_have(&in->b) || in->b.in_frame)
 		return err_set(err, EX_DATAERR, "%s: truncated inside record %llu", in->b.name, n);
 	if (!n)
-		return err_set(err, EX_DATAERR, "%s: empty: no TUNE record (did the program before it fail?)", in->b.name);
+		return err_set(err, EX_DATAERR,
+			"%s: empty: no TUNE record (did the program before it fail?)", in->b.name);
 	return err_set(err, EX_DATAERR, "%s: truncated: no TEND after %llu records", in->b.name, n);
 }
 
@@ -60,13 +61,17 @@ static int not_a_stream(const struct stream_in *in, struct err *err)
 	uint8_t c = *bytes_at(&in->b);
 
 	if (c == '{' || c == '[')
-		return err_set(err, EX_DATAERR, "%s: this is JSON, not a token stream: rows go through tune-tokenize, the JSON form of a stream "
-			"through 'tune-stream encode'", in->b.name);
+		return err_set(err, EX_DATAERR,
+			"%s: this is JSON, not a token stream: rows go through tune-tokenize, the JSON form of "
+			"a stream "
+			"through 'tune-stream encode'",
+			in->b.name);
 	return err_set(err, EX_DATAERR, "%s: not a token stream", in->b.name);
 }
 
 /* The next value as r->raw, r->len and tag, with its map.  0: clean end. */
-static int next_value(struct stream_in *in, struct record *r, const msgpack_object **map, struct err *err)
+static int next_value(
+	struct stream_in *in, struct record *r, const msgpack_object **map, struct err *err)
 {
 	size_t need = 1, limit = in->open ? STREAM_RECORD_MAX : STREAM_HEADER_MAX;
 	struct scan s;
@@ -84,7 +89,8 @@ static int next_value(struct stream_in *in, struct record *r, const msgpack_obje
 			return 0;
 		if (!more)
 			return cut(in, err);
-		if (!in->started && (*bytes_at(&in->b) & 0xfd) != 0x90 && (*bytes_at(&in->b) & 0xfe) != 0xdc)
+		if (!in->started && (*bytes_at(&in->b) & 0xfd) != 0x90 &&
+			(*bytes_at(&in->b) & 0xfe) != 0xdc)
 			return not_a_stream(in, err);
 		got = scan_value(&s, bytes_at(&in->b), bytes_have(&in->b), limit, &need);
 	} while (got == SCAN_MORE);
@@ -103,8 +109,8 @@ static int join(struct stream_in *in, struct stream_header *h, struct err *err)
 	char what[64];
 
 	if (h->kind != in->head.kind)
-		return err_set(err, EX_DATAERR, "a stream of kind '%s' after one of kind '%s'", stream_kind_name(h->kind),
-			stream_kind_name(in->head.kind));
+		return err_set(err, EX_DATAERR, "a stream of kind '%s' after one of kind '%s'",
+			stream_kind_name(h->kind), stream_kind_name(in->head.kind));
 	snprintf(what, sizeof(what), "the part from record %llu on", (unsigned long long)in->index);
 	if (stream_same_tokenizer(&in->head.tok, "the first part", &h->tok, what, err) < 0)
 		return -1;
@@ -117,14 +123,17 @@ static int join(struct stream_in *in, struct stream_header *h, struct err *err)
 	return 0;
 }
 
-static int begin_segment(struct stream_in *in, const struct record *r, const msgpack_object *map, struct err *err)
+static int begin_segment(
+	struct stream_in *in, const struct record *r, const msgpack_object *map, struct err *err)
 {
 	struct stream_header h = {0};
 	int rc = -1;
 
 	if (!rec_is(r, "TUNE"))
-		return err_set(err, EX_DATAERR, in->started ? "'%s' after TEND: only another TUNE may follow" :
-			"'%s' where TUNE must stand", r->tag);
+		return err_set(err, EX_DATAERR,
+			in->started ? "'%s' after TEND: only another TUNE may follow"
+						: "'%s' where TUNE must stand",
+			r->tag);
 	if (header_decode(&h, map, err) < 0)
 		goto done;
 	in->d.kind = h.kind;
@@ -172,8 +181,8 @@ int stream_in_open(struct stream_in **out, const char *path, struct err *err)
 	if (!in)
 		return -1;
 	in->b.fd = -1;
-	if (bytes_open(&in->b, path, err) < 0 || !(in->seg_hash = hash64_new(err)) || !(in->all_hash = hash64_new(err)) ||
-	    next_value(in, &r, &map, err) < 0)
+	if (bytes_open(&in->b, path, err) < 0 || !(in->seg_hash = hash64_new(err)) ||
+		!(in->all_hash = hash64_new(err)) || next_value(in, &r, &map, err) < 0)
 		goto fail;
 	if (begin_segment(in, &r, map, err) < 0) {
 		at_record(in, err);
@@ -188,20 +197,21 @@ fail:
 	return -1;
 }
 
-int stream_in_onto(struct stream_in *in, const struct stream_header *known, const char *known_name, uint64_t first_seq,
-	struct err *err)
+int stream_in_onto(struct stream_in *in, const struct stream_header *known, const char *known_name,
+	uint64_t first_seq, struct err *err)
 {
 	struct stream_header h;
 	bool same;
 
 	if (known->kind != in->head.kind)
-		return err_set(err, EX_DATAERR, "%s is of kind '%s', but %s of kind '%s'", in->b.name, stream_kind_name(in->head.kind),
-			known_name, stream_kind_name(known->kind));
+		return err_set(err, EX_DATAERR, "%s is of kind '%s', but %s of kind '%s'", in->b.name,
+			stream_kind_name(in->head.kind), known_name, stream_kind_name(known->kind));
 	if (stream_same_tokenizer(&known->tok, known_name, &in->head.tok, in->b.name, err) < 0)
 		return -1;
 	free(in->src_map);
 	in->src_map = NULL;
-	if (stream_header_copy(&h, known, err) < 0 || header_union(&h, &in->head, &in->src_map, &same, err) < 0) {
+	if (stream_header_copy(&h, known, err) < 0 ||
+		header_union(&h, &in->head, &in->src_map, &same, err) < 0) {
 		stream_header_release(&h);
 		return -1;
 	}
@@ -218,8 +228,9 @@ uint64_t stream_in_seq_end(const struct stream_in *in)
 }
 
 /*
- * A record is skipped only when the next one is asked for, as r->raw points into the window; so `pending` bytes stay in
- * front of the window between calls.  It is the raw length in the input, which a rewritten record does not have.
+ * A record is skipped only when the next one is asked for, as r->raw points into the window; so
+ * `pending` bytes stay in front of the window between calls.  It is the raw length in the input,
+ * which a rewritten record does not have.
  */
 int stream_next(struct stream_in *in, struct record *r, struct err *err)
 {
@@ -235,8 +246,10 @@ int stream_next(struct stream_in *in, struct record *r, struct err *err)
 		if ((got = next_value(in, r, &map, err)) <= 0)
 			return got;
 		len = in->d.pending = r->len;
-		if (!in->open ? begin_segment(in, r, map, err) < 0 : rec_is(r, "TEND") ? end_segment(in, map, err) < 0 :
-		    rec_is(r, "indx") ? false : decode_record(&in->d, map, r, err) < 0)
+		if (!in->open               ? begin_segment(in, r, map, err) < 0
+				: rec_is(r, "TEND") ? end_segment(in, map, err) < 0
+				: rec_is(r, "indx") ? false
+									: decode_record(&in->d, map, r, err) < 0)
 			return at_record(in, err);
 		in->index++;
 		if (!in->open || rec_is(r, "TUNE") || rec_is(r, "indx"))
@@ -261,7 +274,9 @@ bool stream_in_would_block(const struct stream_in *in)
 	if (in->b.zstd && in->b.raw.pos != in->b.raw.end)
 		return false;
 	scan_init(&s);
-	return !have || scan_value(&s, bytes_at(&in->b) + in->d.pending, have, STREAM_RECORD_MAX, &need) == SCAN_MORE;
+	return !have ||
+		scan_value(&s, bytes_at(&in->b) + in->d.pending, have, STREAM_RECORD_MAX, &need) ==
+		SCAN_MORE;
 }
 
 void stream_in_close(struct stream_in *in)

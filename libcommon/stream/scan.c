@@ -2,16 +2,21 @@
 
 enum { VALUES_MAX = 4 << 20 };   /* msgpack-c takes 24 bytes a value: at most 100 MB a record */
 
-/* What follows the first byte 0xc0 + i: bytes of a length, or of a fixed payload, and what the length counts. */
+/*
+ * What follows the first byte 0xc0 + i: bytes of a length, or of a fixed payload, and what the
+ * length counts.
+ */
 enum what { PLAIN, BYTES, EXT, ARRAY, MAP, NEVER };
 static const struct form { uint8_t length, fixed, what; } forms[32] = {
-	{ 0, 0, PLAIN }, { 0, 0, NEVER }, { 0, 0, PLAIN }, { 0, 0, PLAIN },      /* nil, reserved, false, true */
+	/* nil, reserved, false, true */
+	{ 0, 0, PLAIN }, { 0, 0, NEVER }, { 0, 0, PLAIN }, { 0, 0, PLAIN },
 	{ 1, 0, BYTES }, { 2, 0, BYTES }, { 4, 0, BYTES },                       /* bin */
 	{ 1, 0, EXT }, { 2, 0, EXT }, { 4, 0, EXT },
 	{ 0, 4, PLAIN }, { 0, 8, PLAIN },                                        /* float */
 	{ 0, 1, PLAIN }, { 0, 2, PLAIN }, { 0, 4, PLAIN }, { 0, 8, PLAIN },      /* uint */
 	{ 0, 1, PLAIN }, { 0, 2, PLAIN }, { 0, 4, PLAIN }, { 0, 8, PLAIN },      /* int */
-	{ 0, 2, PLAIN }, { 0, 3, PLAIN }, { 0, 5, PLAIN }, { 0, 9, PLAIN }, { 0, 17, PLAIN },   /* fixext */
+	/* fixext */
+	{ 0, 2, PLAIN }, { 0, 3, PLAIN }, { 0, 5, PLAIN }, { 0, 9, PLAIN }, { 0, 17, PLAIN },
 	{ 1, 0, BYTES }, { 2, 0, BYTES }, { 4, 0, BYTES },                       /* str */
 	{ 2, 0, ARRAY }, { 4, 0, ARRAY }, { 2, 0, MAP }, { 4, 0, MAP },
 };
@@ -21,7 +26,10 @@ void scan_init(struct scan *s)
 	*s = (struct scan){ .left = { 1 } };
 }
 
-/* The head at p: its bytes, the payload's bytes, and how many values follow inside.  False: more bytes are needed. */
+/*
+ * The head at p: its bytes, the payload's bytes, and how many values follow inside.  False: more
+ * bytes are needed.
+ */
 static bool head(const uint8_t *p, size_t n, enum what *what, size_t *bytes, uint64_t *inside)
 {
 	uint8_t b = p[0];
@@ -71,7 +79,8 @@ enum scan_result scan_value(struct scan *s, const uint8_t *p, size_t n, size_t l
 		}
 		if (what == NEVER)
 			return SCAN_BAD;
-		if (bytes > limit - s->pos || inside > limit - s->pos - bytes)   /* a value is one byte at least */
+		/* a value is one byte at least */
+		if (bytes > limit - s->pos || inside > limit - s->pos - bytes)
 			return SCAN_LARGE;
 		if (bytes > n - s->pos) {
 			*need = s->pos + bytes;

@@ -66,7 +66,8 @@ static int put_ext(struct json_w *w, const msgpack_object *o, struct err *err)
 	return rc;
 }
 
-static int put_map(struct json_w *w, const msgpack_object *map, const struct field *fields, struct err *err);
+static int put_map(
+	struct json_w *w, const msgpack_object *map, const struct field *fields, struct err *err);
 
 /* A value of a field that no table knows. */
 static int put_any(struct json_w *w, const msgpack_object *o, struct err *err)
@@ -82,7 +83,8 @@ static int put_any(struct json_w *w, const msgpack_object *o, struct err *err)
 		return 0;
 	case MSGPACK_OBJECT_POSITIVE_INTEGER:
 		if (o->via.u64 > INT64_MAX)
-			return err_set(err, EX_DATAERR, "%llu is more than a number of the JSON form holds", (unsigned long long)o->via.u64);
+			return err_set(err, EX_DATAERR, "%llu is more than a number of the JSON form holds",
+				(unsigned long long)o->via.u64);
 		json_w_int(w, (int64_t)o->via.u64);
 		return 0;
 	case MSGPACK_OBJECT_NEGATIVE_INTEGER:
@@ -135,9 +137,11 @@ static void put_numbers(struct json_w *w, enum field_type type, const char *p, u
 	json_w_end(w);
 }
 
-static int put_field(struct json_w *w, const struct field *f, const msgpack_object *o, struct err *err)
+static int put_field(
+	struct json_w *w, const struct field *f, const msgpack_object *o, struct err *err)
 {
-	bool numbers = f && (f->type == F_IDS || f->type == F_MASK || f->type == F_FLAGS || f->type == F_F32);
+	bool numbers =
+		f && (f->type == F_IDS || f->type == F_MASK || f->type == F_FLAGS || f->type == F_F32);
 
 	if (numbers && o->type == MSGPACK_OBJECT_BIN) {
 		put_numbers(w, f->type, o->via.bin.ptr, o->via.bin.size);
@@ -153,7 +157,8 @@ static int put_field(struct json_w *w, const struct field *f, const msgpack_obje
 }
 
 /* The pairs of a map, between the caller's braces. */
-static int put_map(struct json_w *w, const msgpack_object *map, const struct field *fields, struct err *err)
+static int put_map(
+	struct json_w *w, const msgpack_object *map, const struct field *fields, struct err *err)
 {
 	uint32_t i;
 
@@ -164,12 +169,14 @@ static int put_map(struct json_w *w, const msgpack_object *map, const struct fie
 		if (k->type != MSGPACK_OBJECT_STR || !is_utf8(s.ptr, s.size))
 			return err_set(err, EX_DATAERR, "a key that is no UTF-8 string has no JSON form");
 		if (s.size && s.ptr[0] == '$')
-			return err_set(err, EX_DATAERR, "key '%.*s': the JSON form keeps names with '$' for itself",
+			return err_set(err, EX_DATAERR,
+				"key '%.*s': the JSON form keeps names with '$' for itself",
 				s.size > 40 ? 40 : (int)s.size, s.ptr);
 		if (fields && msg_is(k, "tag"))
 			return err_set(err, EX_DATAERR, "a field named 'tag' has no JSON form");
 		json_w_namen(w, s.ptr, s.size);
-		if (put_field(w, fields ? field_find(fields, s.ptr, s.size) : NULL, &map->via.map.ptr[i].val, err) < 0)
+		if (put_field(w, fields ? field_find(fields, s.ptr, s.size) : NULL,
+				&map->via.map.ptr[i].val, err) < 0)
 			return -1;
 	}
 	return 0;
@@ -177,7 +184,8 @@ static int put_map(struct json_w *w, const msgpack_object *map, const struct fie
 
 static const struct field no_fields[] = { { NULL, 0 } };
 
-static int line(const char *raw, size_t n, const struct field *fields, struct buf *out, struct err *err)
+static int line(
+	const char *raw, size_t n, const struct field *fields, struct buf *out, struct err *err)
 {
 	struct json_w w = { .out = out };
 	msgpack_unpacked u = {0};
@@ -201,7 +209,8 @@ done:
 
 int stream_record_json(const struct record *r, struct buf *out, struct err *err)
 {
-	return line((const char *)r->raw, r->len, rec_optional(r) ? no_fields : kind_rows[r->kind].fields, out, err);
+	return line((const char *)r->raw, r->len,
+		rec_optional(r) ? no_fields : kind_rows[r->kind].fields, out, err);
 }
 
 int stream_header_json(const struct stream_header *h, struct buf *out, struct err *err)

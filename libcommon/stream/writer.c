@@ -16,7 +16,8 @@ struct stream_out {
 	struct stream_header head;
 	struct decoder d;               /* checks records that come as bytes or JSON */
 	msgpack_unpacked u;
-	struct buf frame, packed, one;  /* whole records that wait; the same compressed; a record from JSON */
+	/* whole records that wait; the same compressed; a record from JSON */
+	struct buf frame, packed, one;
 	ZSTD_CCtx *cctx;
 	struct stream_index index;
 	uint64_t frame_first;           /* number of the first record in frame */
@@ -55,17 +56,19 @@ static int put_frame(struct stream_out *o, struct err *err)
 	got = ZSTD_compress2(o->cctx, to, ZSTD_compressBound(n), o->frame.p, n);
 	if (ZSTD_isError(got))
 		return err_set(err, EX_SOFTWARE, "zstd: %s", ZSTD_getErrorName(got));
-	if (o->opts.index && o->t.n > o->frame_first && index_add_entry(&o->index, o->frame_first, o->offset, err) < 0)
+	if (o->opts.index && o->t.n > o->frame_first &&
+		index_add_entry(&o->index, o->frame_first, o->offset, err) < 0)
 		return -1;
-	if (o->opts.index && index_add_frame(&o->index, (struct frame_size){ (uint32_t)got, (uint32_t)n }, err) < 0)
+	if (o->opts.index &&
+		index_add_frame(&o->index, (struct frame_size){ (uint32_t)got, (uint32_t)n }, err) < 0)
 		return -1;
 	o->frame_first = o->t.n;
 	buf_clear(&o->frame);
 	return write_all(o, to, got, err);
 }
 
-int stream_out_open(struct stream_out **out, FILE *fp, const char *name, const struct stream_header *h,
-	struct stream_out_opts opts, struct err *err)
+int stream_out_open(struct stream_out **out, FILE *fp, const char *name,
+	const struct stream_header *h, struct stream_out_opts opts, struct err *err)
 {
 	struct stream_out *o = mem_zalloc(1, sizeof(*o), err);
 
@@ -111,15 +114,16 @@ static int begin_record(struct stream_out *o, size_t n, struct err *err)
 }
 
 /* The record from `start` of the frame on is complete. */
-static int end_record(struct stream_out *o, size_t start, uint64_t tokens, uint64_t trained, struct err *err)
+static int end_record(
+	struct stream_out *o, size_t start, uint64_t tokens, uint64_t trained, struct err *err)
 {
 	size_t n = o->frame.n - start;
 
 	if (buf_ok(&o->frame, err) < 0)
 		return -1;
 	if (n > STREAM_RECORD_MAX)
-		return err_set(err, EX_DATAERR, "%s: a record of %zu bytes is larger than the limit of %d", o->name, n,
-			STREAM_RECORD_MAX);
+		return err_set(err, EX_DATAERR, "%s: a record of %zu bytes is larger than the limit of %d",
+			o->name, n, STREAM_RECORD_MAX);
 	hash64_add(o->hash, o->frame.p + start, n);
 	o->plain += n;
 	o->t.n++;
@@ -265,8 +269,8 @@ int stream_out_tick(struct stream_out *o, bool input_would_block, struct err *er
 	return input_would_block || now_s() - o->flushed_s >= 1 ? stream_out_flush(o, err) : 0;
 }
 
-int stream_out_finish(struct stream_out *o, const struct stream_input_sum *inputs, size_t ninputs, struct stream_totals *totals,
-	struct err *err)
+int stream_out_finish(struct stream_out *o, const struct stream_input_sum *inputs, size_t ninputs,
+	struct stream_totals *totals, struct err *err)
 {
 	struct buf table = {0};
 	int rc = -1;

@@ -33,7 +33,8 @@ static int hash_text(const char *s, size_t n, char hex[SHA256_HEX], struct err *
 }
 
 /* The template's text into c->source: 1 if there is one, 0 if there is none. */
-static int find_source(struct chat_template *c, const struct tokenizer *t, const char *name, struct err *err)
+static int find_source(
+	struct chat_template *c, const struct tokenizer *t, const char *name, struct err *err)
 {
 	const char *text = *name ? dialect_text(name) : tokenizer_chat_template(t);
 
@@ -42,7 +43,8 @@ static int find_source(struct chat_template *c, const struct tokenizer *t, const
 	if (text)
 		buf_puts(&c->source, text);
 	else if (!is_file(name))
-		return err_set(err, EX_CONFIG, "data.template: '%s' is neither chatml, llama3, none nor a file", name);
+		return err_set(
+			err, EX_CONFIG, "data.template: '%s' is neither chatml, llama3, none nor a file", name);
 	else if (file_read(name, TEMPLATE_MAX, &c->source, err) < 0)
 		return -1;
 	return buf_ok(&c->source, err) < 0 ? -1 : 1;
@@ -55,7 +57,8 @@ static int recognise(struct chat_template *c, const char *name, struct err *err)
 
 	if (n && c->source.p[n - 1] == '\n')
 		n--;
-	if (hash_text(c->source.p, c->source.n, c->sha256, err) < 0 || hash_text(c->source.p, n, hex, err) < 0)
+	if (hash_text(c->source.p, c->source.n, c->sha256, err) < 0 ||
+		hash_text(c->source.p, n, hex, err) < 0)
 		return -1;
 	if ((c->dialect = dialect_find(hex)))
 		return 0;
@@ -66,7 +69,10 @@ static int recognise(struct chat_template *c, const char *name, struct err *err)
 		"use data.template=chatml, llama3 or none", hex);
 }
 
-/* A marker that the tokenizer splits into plain text could neither end an answer nor be kept out of a user's text. */
+/*
+ * A marker that the tokenizer splits into plain text could neither end an answer nor be kept out of
+ * a user's text.
+ */
 static int check_tokens(struct chat_template *c, const struct tokenizer *t, struct err *err)
 {
 	const char *s;
@@ -76,8 +82,11 @@ static int check_tokens(struct chat_template *c, const struct tokenizer *t, stru
 
 	for (i = 0; (s = dialect_token(c->dialect, i)); i++)
 		if (tokenizer_find(t, s) < 0)
-			return err_set(err, EX_CONFIG, "the chat template %s needs the token '%s', which the tokenizer of '%s' does not have; "
-				"use another data.template, or none", c->dialect->name, s, tokenizer_source(t));
+			return err_set(err, EX_CONFIG,
+				"the chat template %s needs the token '%s', which the tokenizer of '%s' does not "
+				"have; "
+				"use another data.template, or none",
+				c->dialect->name, s, tokenizer_source(t));
 	if (c->dialect->flags & DIALECT_BOS && tokenizer_bos(t) >= 0) {
 		s = tokenizer_token(t, (uint32_t)tokenizer_bos(t), &n, &kind);
 		buf_put(&c->bos, s, s ? n : 0);
@@ -85,15 +94,18 @@ static int check_tokens(struct chat_template *c, const struct tokenizer *t, stru
 	return buf_ok(&c->bos, err);
 }
 
-static int set_vars(struct chat_template *c, const char *const (*vars)[2], size_t nvars, struct err *err)
+static int set_vars(
+	struct chat_template *c, const char *const (*vars)[2], size_t nvars, struct err *err)
 {
 	bool dates = c->dialect->flags & DIALECT_DATES;
-	const char *date = "26 Jul 2024";   /* the template's own; the clock must not decide what is trained */
+	/* the template's own; the clock must not decide what is trained */
+	const char *date = "26 Jul 2024";
 	size_t i;
 
 	for (i = 0; i < nvars; i++) {
 		if (!dates || strcmp(vars[i][0], "date_string"))
-			return err_set(err, EX_CONFIG, "data.template_vars: the chat template %s has no variable '%s'%s", c->dialect->name,
+			return err_set(err, EX_CONFIG,
+				"data.template_vars: the chat template %s has no variable '%s'%s", c->dialect->name,
 				vars[i][0], dates ? " (it has date_string)" : "");
 		date = vars[i][1];
 	}
@@ -101,8 +113,8 @@ static int set_vars(struct chat_template *c, const char *const (*vars)[2], size_
 	return buf_ok(&c->date, err);
 }
 
-int chat_open(struct chat_template **out, const struct tokenizer *t, const char *name, const char *const (*vars)[2], size_t nvars,
-	struct err *err)
+int chat_open(struct chat_template **out, const struct tokenizer *t, const char *name,
+	const char *const (*vars)[2], size_t nvars, struct err *err)
 {
 	struct chat_template *c = mem_zalloc(1, sizeof(*c), err);
 	int got;
@@ -112,9 +124,12 @@ int chat_open(struct chat_template **out, const struct tokenizer *t, const char 
 		goto fail;
 	if (!got) {
 		chat_close(c);
-		return nvars ? err_set(err, EX_CONFIG, "data.template_vars: there is no chat template to take '%s'", vars[0][0]) : 0;
+		return nvars ? err_set(err, EX_CONFIG,
+						   "data.template_vars: there is no chat template to take '%s'", vars[0][0])
+					 : 0;
 	}
-	if (recognise(c, name, err) < 0 || check_tokens(c, t, err) < 0 || set_vars(c, vars, nvars, err) < 0)
+	if (recognise(c, name, err) < 0 || check_tokens(c, t, err) < 0 ||
+		set_vars(c, vars, nvars, err) < 0)
 		goto fail;
 	*out = c;
 	return 0;
@@ -185,7 +200,8 @@ static size_t space_at(const unsigned char *s, size_t n)
 		return 0;
 	if (s[0] == 0xe1)
 		return s[1] == 0x9a && s[2] == 0x80 ? 3 : 0;                   /* U+1680 */
-	if (s[0] == 0xe2 && s[1] == 0x80)                                      /* U+2000..200A, 2028, 2029, 202F */
+	/* U+2000..200A, 2028, 2029, 202F */
+	if (s[0] == 0xe2 && s[1] == 0x80)
 		return s[2] <= 0x8a || s[2] == 0xa8 || s[2] == 0xa9 || s[2] == 0xaf ? 3 : 0;
 	if (s[0] == 0xe2)
 		return s[1] == 0x81 && s[2] == 0x9f ? 3 : 0;                   /* U+205F */
@@ -220,7 +236,8 @@ static void header(const struct dialect *d, const char *role, struct rendered *r
 	puts_template(r, d->turns->after_role);
 }
 
-static int turn(const struct dialect *d, const struct message *m, uint32_t index, struct rendered *r, struct err *err)
+static int turn(const struct dialect *d, const struct message *m, uint32_t index,
+	struct rendered *r, struct err *err)
 {
 	const char *s = m->text;
 	size_t n = m->n, begin;
@@ -240,8 +257,11 @@ static int turn(const struct dialect *d, const struct message *m, uint32_t index
 	return 0;
 }
 
-/* Llama 3.1 and later: a system turn that always says the dates, then what the system message says. */
-static void dated_system(const struct chat_template *c, const struct message *system, struct rendered *r)
+/*
+ * Llama 3.1 and later: a system turn that always says the dates, then what the system message says.
+ */
+static void dated_system(
+	const struct chat_template *c, const struct message *system, struct rendered *r)
 {
 	const struct dialect *d = c->dialect;
 	const char *s = system ? system->text : "";
@@ -265,16 +285,19 @@ static int check_roles(const struct dialect *d, const struct message *m, size_t 
 		return err_set(err, EX_DATAERR, "messages: empty");
 	for (i = 0; i < n; i++) {
 		if (m[i].role == ROLE_TOOL)
-			return err_set(err, EX_DATAERR, "messages[%zu].role: tool messages are not supported", i);
+			return err_set(
+				err, EX_DATAERR, "messages[%zu].role: tool messages are not supported", i);
 		if (d->flags & DIALECT_ALTERNATE && (m[i].role == ROLE_USER) != (i % 2 == offset))
-			return err_set(err, EX_DATAERR, "messages[%zu].role: %s stands where the template %s takes %s (user and assistant "
-				"must take turns)", i, role_name(m[i].role), d->name, i % 2 == offset ? "user" : "assistant");
+			return err_set(err, EX_DATAERR,
+				"messages[%zu].role: %s stands where the template %s takes %s (user and assistant "
+				"must take turns)",
+				i, role_name(m[i].role), d->name, i % 2 == offset ? "user" : "assistant");
 	}
 	return 0;
 }
 
-int chat_render(const struct chat_template *c, const struct message *m, size_t n, bool generation_prompt, struct rendered *r,
-	struct err *err)
+int chat_render(const struct chat_template *c, const struct message *m, size_t n,
+	bool generation_prompt, struct rendered *r, struct err *err)
 {
 	const struct dialect *d = c->dialect;
 	size_t i = 0;

@@ -25,9 +25,9 @@ struct nfc {
 int nfc(struct nfc *x, const char *in, size_t n, struct err *err);
 void nfc_release(struct nfc *x);
 /*
- * Where byte `at` of the result lies in the source.  A place strictly within a patch gives the begin
- * (up = false) or the end (up = true) of what the patch was made from.  *hint is the patch to look
- * from: start with 0, ask with growing `at`.
+ * Where byte `at` of the result lies in the source.  A place strictly within a patch gives the
+ * begin (up = false) or the end (up = true) of what the patch was made from.  *hint is the patch to
+ * look from: start with 0, ask with growing `at`.
  */
 uint32_t nfc_source(const struct nfc *x, uint32_t at, bool up, size_t *hint);
 #endif

@@ -20,7 +20,12 @@ struct rows {
 const char *row_shape_name(enum row_shape s)
 {
 	static const char *const names[] = {
-		"unknown", "openai messages", "sharegpt conversations", "alpaca instructions", "prompt and completion", "text",
+		"unknown",
+		"openai messages",
+		"sharegpt conversations",
+		"alpaca instructions",
+		"prompt and completion",
+		"text",
 	};
 
 	return names[s];
@@ -29,7 +34,8 @@ const char *row_shape_name(enum row_shape s)
 /* data.format's word -> shape. */
 static enum row_shape shape_by_name(const char *s)
 {
-	static const char *const names[] = { "auto", "messages", "sharegpt", "alpaca", "completion", "text" };
+	static const char *const names[] = { "auto", "messages", "sharegpt", "alpaca", "completion",
+		"text" };
 	size_t i;
 
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -91,7 +97,10 @@ void rows_where(const struct rows *r, uint64_t line, struct err *err)
 		err_prefix(err, "%s:%llu: ", r->in.name, (unsigned long long)line);
 }
 
-/* The first row that has a shape decides for the file; a row that has none is its parser's to refuse. */
+/*
+ * The first row that has a shape decides for the file; a row that has none is its parser's to
+ * refuse.
+ */
 static void detect(struct rows *r, const struct raw_row *raw)
 {
 	struct err ignored = {0};
@@ -114,11 +123,13 @@ int rows_read(struct rows *r, struct raw_row *raw, struct err *err)
 	return 1;
 }
 
-int row_parse(const struct rows *r, struct row_parser *p, const struct raw_row *raw, struct row *row, struct err *err)
+int row_parse(const struct rows *r, struct row_parser *p, const struct raw_row *raw,
+	struct row *row, struct err *err)
 {
 	*row = (struct row){ .shape = raw->shape, .line = raw->line };
 	if (r->in.kind == INPUT_TEXT) {
-		if (!(row->text = (arena_reset(&p->scratch.arena), arena_strndup(&p->scratch.arena, raw->text, raw->n))))
+		if (!(row->text = (arena_reset(&p->scratch.arena),
+				  arena_strndup(&p->scratch.arena, raw->text, raw->n))))
 			return err_oom(err, raw->n);
 		row->ntext = raw->n;
 		return 0;

@@ -121,9 +121,16 @@ static int begin(struct input *in, struct err *err)
 		if (blank(in->p[i]))
 			continue;
 		s = in->p + i;
-		in->kind = *s == '{' ? INPUT_LINES : *s == '[' ? INPUT_ARRAY : in->text ? INPUT_TEXT : INPUT_UNKNOWN;
-		return in->kind ? 1 : err_set(err, EX_DATAERR, "%s: is neither JSON Lines nor a JSON array (its first byte is 0x%02x); plain "
-			"text is named .txt or read with data.format=text", in->name, (unsigned char)*s);
+		in->kind = *s == '{' ? INPUT_LINES
+			: *s == '['      ? INPUT_ARRAY
+			: in->text       ? INPUT_TEXT
+							 : INPUT_UNKNOWN;
+		return in->kind
+			? 1
+			: err_set(err, EX_DATAERR,
+				  "%s: is neither JSON Lines nor a JSON array (its first byte is 0x%02x); plain "
+				  "text is named .txt or read with data.format=text",
+				  in->name, (unsigned char)*s);
 	}
 	return got < 0 ? -1 : 0;
 }
@@ -145,7 +152,8 @@ static int drop_line(struct input *in, struct err *err)
 		if (!got)
 			break;
 	}
-	err_set(err, EX_DATAERR, "%s:%llu: the line is longer than %d MB", in->name, (unsigned long long)in->line, ROW_MAX >> 20);
+	err_set(err, EX_DATAERR, "%s:%llu: the line is longer than %d MB", in->name,
+		(unsigned long long)in->line, ROW_MAX >> 20);
 	in->line++;
 	return -2;
 }
@@ -183,7 +191,10 @@ static int next_line(struct input *in, struct raw_row *raw, struct err *err)
 /* How far the scan of an element has come. */
 struct scan { size_t at; unsigned depth; bool string, scalar; };
 
-/* Go on to the element's end: true when s->at is behind it.  Only brackets and quotes count here; the parser judges the rest. */
+/*
+ * Go on to the element's end: true when s->at is behind it.  Only brackets and quotes count here;
+ * the parser judges the rest.
+ */
 static bool scan_element(struct scan *s, const char *p, size_t n)
 {
 	while (s->at < n) {
@@ -229,8 +240,8 @@ static bool scan_element(struct scan *s, const char *p, size_t n)
 
 static int broken_array(const struct input *in, const char *what, struct err *err)
 {
-	return err_set(err, EX_DATAERR, "%s:%llu: the JSON array is broken after row %llu: %s", in->name, (unsigned long long)in->line,
-		(unsigned long long)in->index, what);
+	return err_set(err, EX_DATAERR, "%s:%llu: the JSON array is broken after row %llu: %s",
+		in->name, (unsigned long long)in->line, (unsigned long long)in->index, what);
 }
 
 /* To the first byte of the next element: 1; 0 at the array's end. */
@@ -279,7 +290,8 @@ static int next_of_array(struct input *in, struct raw_row *raw, struct err *err)
 	in->after_row = true;
 	while (!scan_element(&s, in->p + in->pos, in->n - in->pos)) {
 		if (s.at > ROW_MAX)
-			return err_set(err, EX_DATAERR, "%s: row %llu: is longer than %d MB", in->name, (unsigned long long)in->index + 1, ROW_MAX >> 20);
+			return err_set(err, EX_DATAERR, "%s: row %llu: is longer than %d MB", in->name,
+				(unsigned long long)in->index + 1, ROW_MAX >> 20);
 		if ((got = more(in, err)) < 0)
 			return -1;
 		if (!got)
@@ -307,7 +319,9 @@ static int next_text(struct input *in, struct raw_row *raw, struct err *err)
 	do {
 		if (in->n - in->pos > ROW_MAX) {
 			in->ended = true;
-			err_set(err, EX_DATAERR, "%s: is larger than %d MB, too large for one document; split it", in->name, ROW_MAX >> 20);
+			err_set(err, EX_DATAERR,
+				"%s: is larger than %d MB, too large for one document; split it", in->name,
+				ROW_MAX >> 20);
 			return -2;
 		}
 	} while ((got = more(in, err)) > 0);
@@ -316,13 +330,16 @@ static int next_text(struct input *in, struct raw_row *raw, struct err *err)
 	in->ended = true;
 	for (p = in->p + in->pos, end = in->p + in->n; p < end; p += n) {
 		if (!(n = utf8_len(p, end))) {
-			err_set(err, EX_DATAERR, "%s:%llu: invalid UTF-8 (byte 0x%02x at offset %llu)", in->name, (unsigned long long)in->line,
-				(unsigned char)*p, (unsigned long long)(in->bytes - (uint64_t)(end - p)));
+			err_set(err, EX_DATAERR, "%s:%llu: invalid UTF-8 (byte 0x%02x at offset %llu)",
+				in->name, (unsigned long long)in->line, (unsigned char)*p,
+				(unsigned long long)(in->bytes - (uint64_t)(end - p)));
 			return -2;
 		}
 		in->line += *p == '\n';
 	}
-	*raw = (struct raw_row){ .text = in->p + in->pos, .n = in->n - in->pos, .line = 1, .file_line = 1 };
+	*raw = (struct raw_row){
+		.text = in->p + in->pos, .n = in->n - in->pos, .line = 1, .file_line = 1
+	};
 	return 1;
 }
 

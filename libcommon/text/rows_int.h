@@ -25,8 +25,8 @@ void input_release(struct input *in);
 
 /* ---- columns: our names and the file's ---- */
 enum column {
-	COL_MESSAGES, COL_ROLE, COL_CONTENT, COL_CONVERSATIONS, COL_FROM, COL_VALUE, COL_INSTRUCTION, COL_INPUT, COL_OUTPUT, COL_PROMPT,
-	COL_COMPLETION, COL_TEXT, COL_SYSTEM, COL_COUNT
+	COL_MESSAGES, COL_ROLE, COL_CONTENT, COL_CONVERSATIONS, COL_FROM, COL_VALUE, COL_INSTRUCTION,
+	COL_INPUT, COL_OUTPUT, COL_PROMPT, COL_COMPLETION, COL_TEXT, COL_SYSTEM, COL_COUNT
 };
 struct columns { const char *name[COL_COUNT]; };   /* borrowed from the config */
 int columns_read(struct columns *c, const struct config *cfg, struct err *err);
@@ -35,10 +35,11 @@ int columns_read(struct columns *c, const struct config *cfg, struct err *err);
 enum row_shape shape_of(const struct columns *c, const struct json *obj);   /* AUTO if none */
 /* Messages are views into obj and memory of arena and *m.  Errors have no FILE:LINE yet. */
 struct row_scratch { struct message *m; size_t cap; struct arena arena; };
-int row_from_json(struct row_scratch *s, const struct columns *c, enum row_shape shape, const struct json *obj, struct row *row,
-	struct err *err);
+int row_from_json(struct row_scratch *s, const struct columns *c, enum row_shape shape,
+	const struct json *obj, struct row *row, struct err *err);
 /* "output: missing (the row has a, b); ..." */
-int missing_column(const struct columns *c, enum column col, const struct json *obj, struct err *err);
+int missing_column(
+	const struct columns *c, enum column col, const struct json *obj, struct err *err);
 
 /* "FILE:3: " in front of err's message. */
 void rows_where(const struct rows *r, uint64_t line, struct err *err);

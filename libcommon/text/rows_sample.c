@@ -5,7 +5,9 @@
 #include "libcommon/text/rows_int.h"
 
 /* Stanford Alpaca's prompts (train.py of that project). */
-static const char with_input[] = "Below is an instruction that describes a task, paired with an input that provides further context. "
+static const char with_input[] =
+	"Below is an instruction that describes a task, paired with an input that provides further "
+	"context. "
 	"Write a response that appropriately completes the request.\n\n### Instruction:\n";
 static const char without_input[] = "Below is an instruction that describes a task. "
 	"Write a response that appropriately completes the request.\n\n### Instruction:\n";
@@ -38,7 +40,9 @@ const struct message *row_answer(const struct row *row)
 
 static int needs_template(struct err *err)
 {
-	return err_set(err, EX_CONFIG, "rows of conversations need a chat template and the model has none; use data.template=chatml or llama3");
+	return err_set(err, EX_CONFIG,
+		"rows of conversations need a chat template and the model has none; use "
+		"data.template=chatml or llama3");
 }
 
 /* chat.c names "messages[1].role"; say what the row calls it. */
@@ -64,20 +68,25 @@ static void rename_path(const struct rows *r, const struct row *row, struct err 
 	role = !strncmp(rest + at, "role", 4);
 	i -= row->system;
 	if (pair)
-		err_set(err, code, "%s%s", c->name[row->shape == SHAPE_ALPACA ? (i ? COL_OUTPUT : COL_INSTRUCTION) :
-			(i ? COL_COMPLETION : COL_PROMPT)], strchr(rest + at, ':'));
+		err_set(err, code, "%s%s",
+			c->name[row->shape == SHAPE_ALPACA ? (i ? COL_OUTPUT : COL_INSTRUCTION)
+											   : (i ? COL_COMPLETION : COL_PROMPT)],
+			strchr(rest + at, ':'));
 	else
-		err_set(err, code, "%s[%zu].%s%s", c->name[list], i, c->name[row->shape == SHAPE_SHAREGPT ? (role ? COL_FROM : COL_VALUE) :
-			(role ? COL_ROLE : COL_CONTENT)], strchr(rest + at, ':'));
+		err_set(err, code, "%s[%zu].%s%s", c->name[list], i,
+			c->name[row->shape == SHAPE_SHAREGPT ? (role ? COL_FROM : COL_VALUE)
+												 : (role ? COL_ROLE : COL_CONTENT)],
+			strchr(rest + at, ':'));
 }
 
-static int without_template(const struct row *row, struct sample *s, struct encoder *e, const struct tokenizer *t,
-	const struct chat_opts *o, struct err *err)
+static int without_template(const struct row *row, struct sample *s, struct encoder *e,
+	const struct tokenizer *t, const struct chat_opts *o, struct err *err)
 {
 	struct buf *prompt = &s->scratch.text;
 
 	if (row->shape == SHAPE_COMPLETION)
-		return sample_plain(s, e, t, row->instruction, row->ninstruction, row->output, row->noutput, o, err);
+		return sample_plain(
+			s, e, t, row->instruction, row->ninstruction, row->output, row->noutput, o, err);
 	if (row->shape != SHAPE_ALPACA)
 		return needs_template(err);
 	if (stanford(row, prompt, err) < 0)
@@ -87,11 +96,14 @@ static int without_template(const struct row *row, struct sample *s, struct enco
 
 static int some_trained(const struct sample *s, struct err *err)
 {
-	return s->n && memchr(s->mask, 1, s->n) ? 0 : err_set(err, EX_DATAERR, "no token to train on: the first of a row is never a target");
+	return s->n && memchr(s->mask, 1, s->n)
+		? 0
+		: err_set(err, EX_DATAERR, "no token to train on: the first of a row is never a target");
 }
 
-static int sample_of(const struct rows *r, const struct row *row, struct sample *s, struct encoder *e, const struct tokenizer *t,
-	const struct chat_template *c, const struct chat_opts *o, struct err *err)
+static int sample_of(const struct rows *r, const struct row *row, struct sample *s,
+	struct encoder *e, const struct tokenizer *t, const struct chat_template *c,
+	const struct chat_opts *o, struct err *err)
 {
 	enum column answer = row->shape == SHAPE_ALPACA ? COL_OUTPUT : COL_COMPLETION;
 	bool pair = row->shape == SHAPE_ALPACA || row->shape == SHAPE_COMPLETION;
@@ -102,7 +114,8 @@ static int sample_of(const struct rows *r, const struct row *row, struct sample 
 		return missing_column(rows_columns(r), answer, row->json, err);
 	if (pair && !row->noutput)
 		return err_set(err, EX_DATAERR, "%s: the answer is empty", rows_columns(r)->name[answer]);
-	if ((c ? sample_chat(s, e, t, c, row->m, row->n, o, err) : without_template(row, s, e, t, o, err)) < 0)
+	if ((c ? sample_chat(s, e, t, c, row->m, row->n, o, err)
+		   : without_template(row, s, e, t, o, err)) < 0)
 		return -1;
 	return some_trained(s, err);
 }
@@ -117,19 +130,21 @@ static int located(const struct rows *r, const struct row *row, int rc, struct e
 	return -2;
 }
 
-int row_sample(const struct rows *r, const struct row *row, struct sample *s, struct encoder *e, const struct tokenizer *t,
-	const struct chat_template *c, const struct chat_opts *o, struct err *err)
+int row_sample(const struct rows *r, const struct row *row, struct sample *s, struct encoder *e,
+	const struct tokenizer *t, const struct chat_template *c, const struct chat_opts *o,
+	struct err *err)
 {
 	return located(r, row, sample_of(r, row, s, e, t, c, o, err), err);
 }
 
-static int prompt_of(const struct row *row, struct sample *s, struct encoder *e, const struct tokenizer *t, const struct chat_template *c,
-	struct err *err)
+static int prompt_of(const struct row *row, struct sample *s, struct encoder *e,
+	const struct tokenizer *t, const struct chat_template *c, struct err *err)
 {
 	const struct message *answer = row_answer(row);
 	struct message one = { .role = ROLE_USER };
 
-	if (row->shape != SHAPE_TEXT && (c || row->shape == SHAPE_MESSAGES || row->shape == SHAPE_SHAREGPT)) {
+	if (row->shape != SHAPE_TEXT &&
+		(c || row->shape == SHAPE_MESSAGES || row->shape == SHAPE_SHAREGPT)) {
 		if (!c)
 			return needs_template(err);
 		return sample_prompt(s, e, t, c, row->m, answer ? (size_t)(answer - row->m) : row->n, err);
@@ -146,8 +161,8 @@ static int prompt_of(const struct row *row, struct sample *s, struct encoder *e,
 	return sample_prompt(s, e, t, NULL, &one, 1, err);
 }
 
-int row_prompt(const struct rows *r, const struct row *row, struct sample *s, struct encoder *e, const struct tokenizer *t,
-	const struct chat_template *c, struct err *err)
+int row_prompt(const struct rows *r, const struct row *row, struct sample *s, struct encoder *e,
+	const struct tokenizer *t, const struct chat_template *c, struct err *err)
 {
 	return located(r, row, prompt_of(row, s, e, t, c, err), err);
 }

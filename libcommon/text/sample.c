@@ -27,7 +27,8 @@ static void add(struct sample *s, uint32_t id, int trained)
 }
 
 /* Start a sample: BOS where the tokenizer adds it, unless the first id is one already (MUST-3). */
-static int start(struct sample *s, const struct tokenizer *t, const struct encoding *enc, struct err *err)
+static int start(
+	struct sample *s, const struct tokenizer *t, const struct encoding *enc, struct err *err)
 {
 	int64_t bos = tokenizer_bos(t);
 
@@ -39,14 +40,16 @@ static int start(struct sample *s, const struct tokenizer *t, const struct encod
 	return 0;
 }
 
-static int finish_eos(struct sample *s, const struct tokenizer *t, const struct chat_opts *o, struct err *err)
+static int finish_eos(
+	struct sample *s, const struct tokenizer *t, const struct chat_opts *o, struct err *err)
 {
 	int64_t eos = tokenizer_eos(t);
 
 	if (!o->eos)
 		return 0;
 	if (eos < 0)
-		return err_set(err, EX_CONFIG, "data.eos: the tokenizer has no eos token to end a row with; use data.eos=false");
+		return err_set(err, EX_CONFIG,
+			"data.eos: the tokenizer has no eos token to end a row with; use data.eos=false");
 	if (reserve(s, 1, err) < 0)
 		return -1;
 	add(s, (uint32_t)eos, 1);
@@ -54,7 +57,8 @@ static int finish_eos(struct sample *s, const struct tokenizer *t, const struct 
 }
 
 /* Count the strings of special tokens in content; o->special may refuse them. */
-static int check_content(struct sample *s, const struct tokenizer *t, const char *text, size_t n, const struct chat_opts *o, struct err *err)
+static int check_content(struct sample *s, const struct tokenizer *t, const char *text, size_t n,
+	const struct chat_opts *o, struct err *err)
 {
 	uint32_t first, len;
 	uint64_t found;
@@ -69,10 +73,13 @@ static int check_content(struct sample *s, const struct tokenizer *t, const char
 	if (o->special != SPECIAL_ERROR)
 		return 0;
 	name = tokenizer_token(t, first, &len, &kind);
-	return err_set(err, EX_DATAERR, "the content holds the special token '%.*s' (data.special_in_content=error)", (int)len, name);
+	return err_set(err, EX_DATAERR,
+		"the content holds the special token '%.*s' (data.special_in_content=error)", (int)len,
+		name);
 }
 
-static int check_rendered(struct sample *s, const struct tokenizer *t, const struct chat_opts *o, struct err *err)
+static int check_rendered(
+	struct sample *s, const struct tokenizer *t, const struct chat_opts *o, struct err *err)
 {
 	const struct rendered *r = &s->scratch;
 	const char *p = r->allowed.p, *end = p + r->allowed.n, *stop;
@@ -87,14 +94,16 @@ static int check_rendered(struct sample *s, const struct tokenizer *t, const str
 	return 0;
 }
 
-static int encode_rendered(struct encoder *e, const struct rendered *r, bool allow, struct encoding *enc, struct err *err)
+static int encode_rendered(
+	struct encoder *e, const struct rendered *r, bool allow, struct encoding *enc, struct err *err)
 {
 	return allow ? encode(e, r->text.p, r->text.n, true, enc, err) :
 		encode_masked(e, r->text.p, r->text.n, (const uint8_t *)r->allowed.p, enc, err);
 }
 
 /* Mark tokens [from, ...) whose bytes meet an answer; both lists are in the order of the text. */
-static void mark(struct sample *s, size_t from, const struct encoding *enc, const struct answer *a, size_t n)
+static void mark(
+	struct sample *s, size_t from, const struct encoding *enc, const struct answer *a, size_t n)
 {
 	size_t i, k = 0;
 
@@ -115,11 +124,14 @@ static int nothing_trained(const struct answer *a, size_t n, struct err *err)
 		return err_set(err, EX_DATAERR, "messages: no assistant turn to train on");
 	for (i = 0; i < n && a[i].empty; i++)
 		;
-	return i < n ? 0 : err_set(err, EX_DATAERR, "messages[%u].content: the answer is empty", a[n - 1].message);
+	return i < n
+		? 0
+		: err_set(err, EX_DATAERR, "messages[%u].content: the answer is empty", a[n - 1].message);
 }
 
-int sample_chat(struct sample *s, struct encoder *e, const struct tokenizer *t, const struct chat_template *c,
-	const struct message *m, size_t n, const struct chat_opts *o, struct err *err)
+int sample_chat(struct sample *s, struct encoder *e, const struct tokenizer *t,
+	const struct chat_template *c, const struct message *m, size_t n, const struct chat_opts *o,
+	struct err *err)
 {
 	const struct rendered *r = &s->scratch;
 	const struct answer *a;
@@ -131,8 +143,10 @@ int sample_chat(struct sample *s, struct encoder *e, const struct tokenizer *t, 
 		return -1;
 	na = r->nanswers && o->train_on == TRAIN_LAST ? 1 : r->nanswers;
 	a = r->nanswers ? r->answers + (r->nanswers - na) : NULL;
-	if ((o->train_on != TRAIN_ALL && nothing_trained(a, na, err) < 0) || check_rendered(s, t, o, err) < 0 ||
-	    encode_rendered(e, r, o->special == SPECIAL_ALLOW, &enc, err) < 0 || start(s, t, &enc, err) < 0)
+	if ((o->train_on != TRAIN_ALL && nothing_trained(a, na, err) < 0) ||
+		check_rendered(s, t, o, err) < 0 ||
+		encode_rendered(e, r, o->special == SPECIAL_ALLOW, &enc, err) < 0 ||
+		start(s, t, &enc, err) < 0)
 		return -1;
 	from = s->n;
 	for (i = 0; i < enc.n; i++)
@@ -144,8 +158,8 @@ int sample_chat(struct sample *s, struct encoder *e, const struct tokenizer *t, 
 	return 0;
 }
 
-int sample_plain(struct sample *s, struct encoder *e, const struct tokenizer *t, const char *prompt, size_t np,
-	const char *answer, size_t na, const struct chat_opts *o, struct err *err)
+int sample_plain(struct sample *s, struct encoder *e, const struct tokenizer *t, const char *prompt,
+	size_t np, const char *answer, size_t na, const struct chat_opts *o, struct err *err)
 {
 	bool allow = o->special == SPECIAL_ALLOW;
 	struct encoding enc;
@@ -154,12 +168,16 @@ int sample_plain(struct sample *s, struct encoder *e, const struct tokenizer *t,
 	s->special_in_content = 0;
 	if (!na)
 		return err_set(err, EX_DATAERR, "the answer is empty");
-	if (check_content(s, t, prompt, np, o, err) < 0 || check_content(s, t, answer, na, o, err) < 0 ||
-	    encode(e, prompt, np, allow, &enc, err) < 0 || start(s, t, &enc, err) < 0)
+	if (check_content(s, t, prompt, np, o, err) < 0 ||
+		check_content(s, t, answer, na, o, err) < 0 ||
+		encode(e, prompt, np, allow, &enc, err) < 0 || start(s, t, &enc, err) < 0)
 		return -1;
 	for (i = 0; i < enc.n; i++)
 		add(s, enc.ids[i], o->train_on == TRAIN_ALL);
-	/* The answer is encoded apart, so that no token joins it to the prompt: generation starts from the prompt's ids (K3). */
+	/*
+	 * The answer is encoded apart, so that no token joins it to the prompt: generation starts from
+	 * the prompt's ids (K3).
+	 */
 	if (encode(e, answer, na, allow, &enc, err) < 0 || reserve(s, enc.n, err) < 0)
 		return -1;
 	for (i = 0; i < enc.n; i++)
@@ -168,8 +186,8 @@ int sample_plain(struct sample *s, struct encoder *e, const struct tokenizer *t,
 	return finish_eos(s, t, o, err);
 }
 
-int sample_text(struct sample *s, struct encoder *e, const struct tokenizer *t, const char *text, size_t n, const struct chat_opts *o,
-	struct err *err)
+int sample_text(struct sample *s, struct encoder *e, const struct tokenizer *t, const char *text,
+	size_t n, const struct chat_opts *o, struct err *err)
 {
 	struct encoding enc;
 	size_t i;
@@ -177,8 +195,9 @@ int sample_text(struct sample *s, struct encoder *e, const struct tokenizer *t, 
 	s->special_in_content = 0;
 	if (!n)
 		return err_set(err, EX_DATAERR, "text: empty");
-	if (check_content(s, t, text, n, o, err) < 0 || encode(e, text, n, o->special == SPECIAL_ALLOW, &enc, err) < 0 ||
-	    start(s, t, &enc, err) < 0)
+	if (check_content(s, t, text, n, o, err) < 0 ||
+		encode(e, text, n, o->special == SPECIAL_ALLOW, &enc, err) < 0 ||
+		start(s, t, &enc, err) < 0)
 		return -1;
 	for (i = 0; i < enc.n; i++)
 		add(s, enc.ids[i], 1);
@@ -186,17 +205,20 @@ int sample_text(struct sample *s, struct encoder *e, const struct tokenizer *t, 
 	return finish_eos(s, t, o, err);
 }
 
-int sample_prompt(struct sample *s, struct encoder *e, const struct tokenizer *t, const struct chat_template *c,
-	const struct message *m, size_t n, struct err *err)
+int sample_prompt(struct sample *s, struct encoder *e, const struct tokenizer *t,
+	const struct chat_template *c, const struct message *m, size_t n, struct err *err)
 {
 	struct encoding enc;
 	size_t i;
 
 	s->special_in_content = 0;
 	if (!c && (n != 1 || m[0].role != ROLE_USER))
-		return err_set(err, EX_CONFIG, "a conversation needs a chat template and the model has none; use data.template=chatml or llama3");
-	if (c ? chat_render(c, m, n, true, &s->scratch, err) < 0 || encode_rendered(e, &s->scratch, false, &enc, err) < 0 :
-	    encode(e, m[0].text, m[0].n, false, &enc, err) < 0)
+		return err_set(err, EX_CONFIG,
+			"a conversation needs a chat template and the model has none; use data.template=chatml "
+			"or llama3");
+	if (c ? chat_render(c, m, n, true, &s->scratch, err) < 0 ||
+				encode_rendered(e, &s->scratch, false, &enc, err) < 0
+		  : encode(e, m[0].text, m[0].n, false, &enc, err) < 0)
 		return -1;
 	if (start(s, t, &enc, err) < 0)
 		return -1;

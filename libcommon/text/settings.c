@@ -3,7 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-int chat_open_config(struct chat_template **c, const struct tokenizer *t, const struct config *cfg, struct err *err)
+int chat_open_config(
+	struct chat_template **c, const struct tokenizer *t, const struct config *cfg, struct err *err)
 {
 	size_t n = cfg_count(cfg, "data.template_vars");
 	const char *(*vars)[2] = mem_zalloc(n, sizeof(*vars), err);
@@ -22,11 +23,16 @@ int chat_open_config(struct chat_template **c, const struct tokenizer *t, const 
 
 struct chat_opts chat_opts_config(const struct config *cfg)
 {
-	const char *on = cfg_str(cfg, "data.train_on"), *special = cfg_str(cfg, "data.special_in_content");
+	const char *on = cfg_str(cfg, "data.train_on"),
+			   *special = cfg_str(cfg, "data.special_in_content");
 
 	return (struct chat_opts){
-		.train_on = !strcmp(on, "all") ? TRAIN_ALL : !strcmp(on, "last") ? TRAIN_LAST : TRAIN_ASSISTANT,
+		.train_on = !strcmp(on, "all") ? TRAIN_ALL
+			: !strcmp(on, "last")      ? TRAIN_LAST
+									   : TRAIN_ASSISTANT,
 		.eos = cfg_bool(cfg, "data.eos"),
-		.special = !strcmp(special, "allow") ? SPECIAL_ALLOW : !strcmp(special, "error") ? SPECIAL_ERROR : SPECIAL_TEXT,
+		.special = !strcmp(special, "allow") ? SPECIAL_ALLOW
+			: !strcmp(special, "error")      ? SPECIAL_ERROR
+											 : SPECIAL_TEXT,
 	};
 }

@@ -4,7 +4,8 @@
 #include "libcommon/text/tokenizer.h"
 
 struct specials;
-int specials_new(struct specials **s, const struct tokenizer *t, struct err *err);   /* t must outlive *s */
+/* t must outlive *s */
+int specials_new(struct specials **s, const struct tokenizer *t, struct err *err);
 void specials_free(struct specials *s);
 /* Count them in text, leftmost and longest; *first (if any) is the first one's token. */
 uint64_t specials_count(const struct specials *s, const char *text, size_t n, uint32_t *first);

@@ -3,12 +3,16 @@
 #include <string.h>
 
 static const struct turns chatml = { "<|im_start|>", "\n", "<|im_end|>", "\n" };
-static const struct turns llama3 = { "<|start_header_id|>", "<|end_header_id|>\n\n", "<|eot_id|>", "" };
+static const struct turns llama3 = { "<|start_header_id|>", "<|end_header_id|>\n\n", "<|eot_id|>",
+	"" };
 
 static const struct dialect known[] = {
-	{ "153280e3ff55d19da1398bdb3914ee2a51b80429bfaedde11d7d216c39db80f3", "chatml", &chatml, NULL, 0 },
-	{ "58c1a1f04baa7adaeaba1f90267c3d57d9396f0c1f0129bdde9e76d3c6784af7", "chatml", &chatml, NULL, 0 },
-	{ "d039a08fa6d27111d66ad6d7a3cffb375c39b75f53d5336b62c7d2cb653e13ce", "chatml-alternate", &chatml, NULL,
+	{ "153280e3ff55d19da1398bdb3914ee2a51b80429bfaedde11d7d216c39db80f3", "chatml", &chatml, NULL,
+		0 },
+	{ "58c1a1f04baa7adaeaba1f90267c3d57d9396f0c1f0129bdde9e76d3c6784af7", "chatml", &chatml, NULL,
+		0 },
+	{ "d039a08fa6d27111d66ad6d7a3cffb375c39b75f53d5336b62c7d2cb653e13ce", "chatml-alternate",
+		&chatml, NULL,
 		DIALECT_BOS | DIALECT_TRIM | DIALECT_ALTERNATE },
 	{ "872be49dbb638044ad01b60388f48d469ff2980e5f0dccdc22ec907db54d0788", "smollm2", &chatml,
 		"You are a helpful AI assistant named SmolLM, trained by Hugging Face", 0 },
@@ -24,7 +28,8 @@ static const struct dialect known[] = {
 		DIALECT_BOS | DIALECT_TRIM },
 	{ "b48c47f6443892716176eb200bf4ef108f64e06ca26ed0fa8ebc0a4b3992fcb2", "llama3", &llama3, NULL,
 		DIALECT_BOS | DIALECT_TRIM | DIALECT_ALWAYS_PROMPT },
-	{ "2245cc67c534ac1546810b7b816ee2f61c2bab7a19034d7134b3883d340aebdb", "llama3-alternate", &llama3, NULL,
+	{ "2245cc67c534ac1546810b7b816ee2f61c2bab7a19034d7134b3883d340aebdb", "llama3-alternate",
+		&llama3, NULL,
 		DIALECT_BOS | DIALECT_TRIM | DIALECT_ALTERNATE },
 	{ "93c0e9aa3629bbd77e68dbc0f5621f6e6b23aa8d74b932595cdb8d64684526d7", "llama3.1", &llama3, NULL,
 		DIALECT_BOS | DIALECT_TRIM | DIALECT_DATES },
@@ -41,7 +46,8 @@ static const char chatml_text[] =
 static const char llama3_text[] =
 	"{% set loop_messages = messages %}{% for message in loop_messages %}"
 	"{% set content = '<|start_header_id|>' + message['role'] + '<|end_header_id|>\n\n"
-	"'+ message['content'] | trim + '<|eot_id|>' %}{% if loop.index0 == 0 %}{% set content = bos_token + content %}"
+	"'+ message['content'] | trim + '<|eot_id|>' %}{% if loop.index0 == 0 %}{% set content = "
+	"bos_token + content %}"
 	"{% endif %}{{ content }}{% endfor %}{% if add_generation_prompt %}"
 	"{{ '<|start_header_id|>assistant<|end_header_id|>\n\n' }}{% endif %}";
 
@@ -65,7 +71,8 @@ const char *dialect_text(const char *name)
 const char *dialect_token(const struct dialect *d, size_t i)
 {
 	static const char *const of_chatml[] = { "<|im_start|>", "<|im_end|>" };
-	static const char *const of_llama3[] = { "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>" };
+	static const char *const of_llama3[] = { "<|start_header_id|>", "<|end_header_id|>",
+		"<|eot_id|>" };
 
 	if (d->turns == &chatml)
 		return i < 2 ? of_chatml[i] : NULL;

@@ -3,26 +3,32 @@
 /*
  * template: the chat templates that we know, as data.
  *
- * Every known template writes a conversation as a sequence of turns between four strings; a struct dialect says which strings, and
- * what the template does beside that.  Its text is recognised by SHA-256, so nothing is guessed: a template that was changed by one
- * byte is another template.
+ * Every known template writes a conversation as a sequence of turns between four strings; a struct
+ * dialect says which strings, and what the template does beside that.  Its text is recognised by
+ * SHA-256, so nothing is guessed: a template that was changed by one byte is another template.
  */
 #include <stddef.h>
 
 enum dialect_flag {
 	DIALECT_BOS = 1,           /* bos_token comes first */
-	DIALECT_TRIM = 2,          /* white space around content is removed, as Python's str.strip does */
+	/* white space around content is removed, as Python's str.strip does */
+	DIALECT_TRIM = 2,
 	DIALECT_ALTERNATE = 4,     /* user and assistant take turns, after at most one system message */
-	DIALECT_DATES = 8,         /* always a system turn with "Cutting Knowledge Date" and "Today Date" (variable date_string) */
+	/* always a system turn with "Cutting Knowledge Date" and "Today Date" (variable date_string) */
+	DIALECT_DATES = 8,
 	DIALECT_ALWAYS_PROMPT = 16 /* the generation prompt is written whether or not it is asked for */
 };
 struct turns { const char *begin, *after_role, *end, *after; };
 
 struct dialect {
-	const char *sha256;          /* of the template's text without the one newline at its end, which Jinja drops */
+	/* of the template's text without the one newline at its end, which Jinja drops */
+	const char *sha256;
 	const char *name;
 	const struct turns *turns;
-	const char *system;          /* content of the system turn that is added where the first message is not system; NULL = none */
+	/*
+	 * content of the system turn that is added where the first message is not system; NULL = none
+	 */
+	const char *system;
 	unsigned flags;
 };
 

@@ -79,8 +79,8 @@ int tok_merge(struct tokenizer *t, const char *left, size_t nl, const char *righ
     const char *where, struct err *err);
 /*
  * Match a in text; its id is that of tok_token() or of a model token, whose kind it changes.  A
- * second token of the same text is ignored.  The bytes of an added token are its text: EX_DATAERR if
- * it is a model token that BPE makes and that stands for other bytes.
+ * second token of the same text is ignored.  The bytes of an added token are its text: EX_DATAERR
+ * if it is a model token that BPE makes and that stands for other bytes.
  */
 int tok_added(struct tokenizer *t, const struct added *a, const char *where, struct err *err);
 const struct added *tok_find_added(const struct tokenizer *t, const char *text, size_t n);

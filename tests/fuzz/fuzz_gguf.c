@@ -1,6 +1,6 @@
 /*
- * Any bytes as a .gguf file: an error, or keys and tensors that all lie within the file and can be read; and the same file as a model and
- * as a tokenizer, which look at what the keys mean (S3).
+ * Any bytes as a .gguf file: an error, or keys and tensors that all lie within the file and can be
+ * read; and the same file as a model and as a tokenizer, which look at what the keys mean (S3).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,7 +53,8 @@ static void use(const struct gguf *g)
 			touch(s.s, s.n);
 		if (gguf_get_arr(g, key, &item, &n, &err) > 0)
 			use_array(g, key, item, n);
-		if (!gguf_get_int(g, key, &v, &err) || !gguf_get_num(g, key, &d, &err) || !gguf_get_bool(g, key, &b, &err))
+		if (!gguf_get_int(g, key, &v, &err) || !gguf_get_num(g, key, &d, &err) ||
+			!gguf_get_bool(g, key, &b, &err))
 			abort();   /* it is there: 1 or -1 */
 	}
 	for (size_t i = 0; i < gguf_tensor_count(g); i++) {

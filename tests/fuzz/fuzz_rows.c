@@ -1,4 +1,7 @@
-/* Rows from a file, all the way to ids; the first byte picks the settings.  Run from the top of the tree. */
+/*
+ * Rows from a file, all the way to ids; the first byte picks the settings.  Run from the top of the
+ * tree.
+ */
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -15,10 +18,13 @@ static void open_model(void)
 {
 	struct err err = {0};
 
-	if (tokenizer_open(&tok, "tests/golden/chat/tok", &err) < 0 || encoder_new(&enc, tok, &err) < 0 ||
-	    chat_open(&templates[1], tok, "chatml", NULL, 0, &err) < 0 ||
-	    chat_open(&templates[2], tok, "tests/golden/chat/templates/llama3.1.jinja", NULL, 0, &err) < 0 ||
-	    chat_open(&templates[3], tok, "tests/golden/chat/templates/llama3-alternate.jinja", NULL, 0, &err) < 0)
+	if (tokenizer_open(&tok, "tests/golden/chat/tok", &err) < 0 ||
+		encoder_new(&enc, tok, &err) < 0 ||
+		chat_open(&templates[1], tok, "chatml", NULL, 0, &err) < 0 ||
+		chat_open(&templates[2], tok, "tests/golden/chat/templates/llama3.1.jinja", NULL, 0, &err) <
+			0 ||
+		chat_open(&templates[3], tok, "tests/golden/chat/templates/llama3-alternate.jinja", NULL, 0,
+			&err) < 0)
 		abort();
 }
 
@@ -41,8 +47,11 @@ static void read_rows(struct rows *r, const struct chat_template *c, const struc
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-	static const char *const formats[] = { "data.format=auto", "data.format=text", "data.format=completion", "data.format=sharegpt" };
-	struct chat_opts o = { .train_on = n ? data[0] >> 2 & 1 : 0, .eos = true, .special = n ? (data[0] >> 3) % 3 : 0 };
+	static const char *const formats[] = { "data.format=auto", "data.format=text",
+		"data.format=completion", "data.format=sharegpt" };
+	struct chat_opts o = {
+		.train_on = n ? data[0] >> 2 & 1 : 0, .eos = true, .special = n ? (data[0] >> 3) % 3 : 0
+	};
 	struct config *cfg;
 	struct rows *r;
 	struct err err = {0};
@@ -56,7 +65,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	if ((fd = memfd_create("rows", 0)) < 0 || write(fd, data + 1, n - 1) != (ssize_t)n - 1)
 		abort();
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	if (cfg_new(&cfg, &err) < 0 || cfg_set_arg(cfg, formats[data[0] & 3], &err) < 0 || rows_open(&r, path, cfg, &err) < 0)
+	if (cfg_new(&cfg, &err) < 0 || cfg_set_arg(cfg, formats[data[0] & 3], &err) < 0 ||
+		rows_open(&r, path, cfg, &err) < 0)
 		abort();
 	read_rows(r, templates[data[0] >> 5 & 3], &o);
 	rows_close(r);

@@ -1,4 +1,7 @@
-/* Any bytes as a .safetensors file, as its header alone, and as the index of a folder: errors, or tensors that all lie within the file. */
+/*
+ * Any bytes as a .safetensors file, as its header alone, and as the index of a folder: errors, or
+ * tensors that all lie within the file.
+ */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +27,8 @@ static void use(struct safetensors *s)
 	for (size_t i = 0; i < safetensors_count(s); i++) {
 		const struct tensor *t = safetensors_at(s, i);
 
-		if (safetensors_find(s, t->name) != t || tensor_count(t) * (uint64_t)dtype_info[t->dtype].bytes != t->bytes)
+		if (safetensors_find(s, t->name) != t ||
+			tensor_count(t) * (uint64_t)dtype_info[t->dtype].bytes != t->bytes)
 			abort();
 		for (size_t k = 0; k < t->bytes; k++)
 			sum += t->data[k];
@@ -70,8 +74,9 @@ static int make_folder(void)
 		abort();
 	for (int i = 1; i <= 2; i++, name[0]++) {
 		snprintf(stem, sizeof(stem), "s%d", i);
-		if (st_writer_new(&w, dir, stem, 0, &err) < 0 || st_writer_add(w, name, DT_U8, 0, NULL, &err) < 0 || st_writer_begin(w, &err) < 0
-			|| st_writer_data(w, "x", 1, &err) < 0 || st_writer_finish(w, &err) < 0)
+		if (st_writer_new(&w, dir, stem, 0, &err) < 0 ||
+			st_writer_add(w, name, DT_U8, 0, NULL, &err) < 0 || st_writer_begin(w, &err) < 0 ||
+			st_writer_data(w, "x", 1, &err) < 0 || st_writer_finish(w, &err) < 0)
 			abort();
 		st_writer_free(w);
 	}

@@ -1,4 +1,7 @@
-/* fuzz_stream: a stream from outside, read to its end, record by record into its JSON form, and through its index. */
+/*
+ * fuzz_stream: a stream from outside, read to its end, record by record into its JSON form, and
+ * through its index.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,7 +1,10 @@
 #ifndef TAP_H
 #define TAP_H
 #include <stdio.h>
-/* One binary per module; prints TAP, exits 1 if any check failed.  Flushed at once: a crash must not eat results. */
+/*
+ * One binary per module; prints TAP, exits 1 if any check failed.  Flushed at once: a crash must
+ * not eat results.
+ */
 static int tap_n, tap_bad;
 #define ok(cond, ...) do { \
 	int c_ = !!(cond); \

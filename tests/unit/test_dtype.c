@@ -27,7 +27,8 @@ static void test_f16_to_f32(void)
 		if (isnan(want) ? !isnan(got) : (double)got != want || !signbit(got) != !signbit(want))
 			bad++;
 	}
-	ok(!bad, "all 65536 halves have their defined value as fp32 (denormals, signed zeros, Inf, NaN)");
+	ok(!bad,
+		"all 65536 halves have their defined value as fp32 (denormals, signed zeros, Inf, NaN)");
 }
 
 static void test_f16_roundtrip(void)
@@ -35,7 +36,8 @@ static void test_f16_roundtrip(void)
 	int bad = 0, denormals = 0;
 
 	for (unsigned h = 0; h < 65536; h++) {
-		unsigned want = (h & 0x7fff) > 0x7c00 ? h | 0x200 : h;   /* NaN becomes quiet, with its sign and payload */
+		/* NaN becomes quiet, with its sign and payload */
+		unsigned want = (h & 0x7fff) > 0x7c00 ? h | 0x200 : h;
 
 		bad += f32_f16(f16_f32((uint16_t)h)) != want;
 		denormals += (h & 0x7c00) == 0 && (h & 1023);
@@ -43,7 +45,10 @@ static void test_f16_roundtrip(void)
 	ok(!bad && denormals == 2046, "all 65536 halves survive the way to fp32 and back");
 }
 
-/* Between each two neighbours: the middle goes to the even one, what lies beside the middle to the nearer one. */
+/*
+ * Between each two neighbours: the middle goes to the even one, what lies beside the middle to the
+ * nearer one.
+ */
 static void test_f16_rounding(void)
 {
 	int bad = 0;
@@ -61,9 +66,11 @@ static void test_f16_rounding(void)
 			bad += f32_f16(k * nextafterf(mid, INFINITY)) != ((h + 1) | sign);
 		}
 	}
-	ok(!bad, "fp32 to fp16 rounds to nearest, ties to even, at every boundary; 65520 and above is Inf");
-	ok(f32_f16(INFINITY) == 0x7c00 && f32_f16(-INFINITY) == 0xfc00 && f32_f16(3e38f) == 0x7c00 && f32_f16(-0.0f) == 0x8000
-		&& f32_f16(1e-30f) == 0 && f32_f16(1e-44f) == 0, "Inf, overflow, signed zero and underflow");
+	ok(!bad,
+		"fp32 to fp16 rounds to nearest, ties to even, at every boundary; 65520 and above is Inf");
+	ok(f32_f16(INFINITY) == 0x7c00 && f32_f16(-INFINITY) == 0xfc00 && f32_f16(3e38f) == 0x7c00 &&
+			f32_f16(-0.0f) == 0x8000 && f32_f16(1e-30f) == 0 && f32_f16(1e-44f) == 0,
+		"Inf, overflow, signed zero and underflow");
 }
 
 static void test_bf16(void)
@@ -85,7 +92,8 @@ static void test_bf16(void)
 		memcpy(&below, &u, 4);
 		u += 2;
 		memcpy(&above, &u, 4);
-		bad += f32_bf16(mid) != (h & 1 ? h + 1 : h) || f32_bf16(below) != h || f32_bf16(above) != h + 1;
+		bad += f32_bf16(mid) != (h & 1 ? h + 1 : h) || f32_bf16(below) != h ||
+			f32_bf16(above) != h + 1;
 		bad += f32_bf16(-mid) != (0x8000 | (h & 1 ? h + 1 : h));
 	}
 	ok(!bad, "fp32 to bf16 rounds to nearest, ties to even, at every boundary");
@@ -103,7 +111,8 @@ static void test_golden(enum dtype t)
 	rc = file_read(path, 1 << 20, &blocks, &err);
 	snprintf(path, sizeof(path), DIR_ "%s.f32", dtype_info[t].name);
 	rc |= file_read(path, 1 << 20, &want, &err);
-	ok(!rc && want.n == sizeof(got) && blocks.n == dtype_bytes(t, 1024), "%s: the goldens are there", dtype_info[t].name);
+	ok(!rc && want.n == sizeof(got) && blocks.n == dtype_bytes(t, 1024),
+		"%s: the goldens are there", dtype_info[t].name);
 	rc = rc || dtype_to_f32(t, blocks.p, 1024, got) < 0 || memcmp(got, want.p, sizeof(got));
 	ok(!rc, "%s: dequantised bits equal the gguf package's", dtype_info[t].name);
 	buf_release(&blocks);
@@ -116,10 +125,12 @@ static void test_quantize(void)
 	struct buf x = {0}, want = {0};
 	unsigned char got[2048];
 	float row[32] = {0}, big = 127 * 65504.0f;
-	int rc = file_read(DIR_ "quantize.f32", 1 << 20, &x, &err) | file_read(DIR_ "quantize.blocks", 1 << 20, &want, &err);
+	int rc = file_read(DIR_ "quantize.f32", 1 << 20, &x, &err) |
+		file_read(DIR_ "quantize.blocks", 1 << 20, &want, &err);
 
 	ok(!rc && x.n == 40 * 32 * 4 && want.n == 40 * 34, "the Q8_0 goldens are there");
-	rc = rc || dtype_from_f32(DT_Q8_0, (const float *)(const void *)x.p, 40 * 32, got) < 0 || memcmp(got, want.p, want.n);
+	rc = rc || dtype_from_f32(DT_Q8_0, (const float *)(const void *)x.p, 40 * 32, got) < 0 ||
+		memcmp(got, want.p, want.n);
 	ok(!rc, "quantised Q8_0 bits equal the gguf package's");
 	row[5] = NAN;
 	ok(dtype_from_f32(DT_Q8_0, row, 32, got) == -1, "Q8_0 refuses NaN");
@@ -128,9 +139,11 @@ static void test_quantize(void)
 	row[5] = -big * 1.001f;
 	ok(dtype_from_f32(DT_Q8_0, row, 32, got) == -1, "Q8_0 refuses a scale that fp16 can't hold");
 	row[5] = -big;
-	ok(dtype_from_f32(DT_Q8_0, row, 32, got) == 0 && got[2 + 5] == 0x81, "and takes the largest that it can");
+	ok(dtype_from_f32(DT_Q8_0, row, 32, got) == 0 && got[2 + 5] == 0x81,
+		"and takes the largest that it can");
 	row[5] = 1e-44f;
-	ok(dtype_from_f32(DT_Q8_0, row, 32, got) == 0 && got[2 + 5] == 0, "a scale without an inverse gives zeros");
+	ok(dtype_from_f32(DT_Q8_0, row, 32, got) == 0 && got[2 + 5] == 0,
+		"a scale without an inverse gives zeros");
 	buf_release(&x);
 	buf_release(&want);
 }
@@ -144,13 +157,15 @@ static void test_conversions(void)
 
 	for (int k = 0; k < 3; k++) {
 		/* An odd address, as in a mapped file. */
-		bad += dtype_from_f32(kinds[k], x, 7, raw + 1) < 0 || dtype_to_f32(kinds[k], raw + 1, 7, y) < 0;
+		bad += dtype_from_f32(kinds[k], x, 7, raw + 1) < 0 ||
+			dtype_to_f32(kinds[k], raw + 1, 7, y) < 0;
 		for (int i = 0; i < 7; i++)
 			bad += y[i] != (kinds[k] == DT_BF16 ? bf16_f32(f32_bf16(x[i])) : x[i]);
 	}
 	ok(!bad, "arrays convert at any alignment");
-	ok(dtype_to_f32(DT_I64, raw, 1, y) == -1 && dtype_to_f32(DT_BOOL, raw, 1, y) == -1 && dtype_from_f32(DT_Q4_0, x, 0, raw) == -1
-		&& dtype_from_f32(DT_F64, x, 1, raw) == -1, "types that are not computed with are refused");
+	ok(dtype_to_f32(DT_I64, raw, 1, y) == -1 && dtype_to_f32(DT_BOOL, raw, 1, y) == -1 &&
+			dtype_from_f32(DT_Q4_0, x, 0, raw) == -1 && dtype_from_f32(DT_F64, x, 1, raw) == -1,
+		"types that are not computed with are refused");
 }
 
 static void test_names(void)
@@ -166,9 +181,11 @@ static void test_names(void)
 		bad += !d->name || d->block < 1 || d->bytes < 1;
 	}
 	ok(!bad, "every type is found by each of its names");
-	ok(dtype_from_word("f16") == DT_F16 && dtype_from_word("f32") == DT_F32 && dtype_from_word("float") == DT_NONE
-		&& dtype_from_st("BF16x", 5) == DT_NONE && dtype_from_st("F8_E4M3", 7) == DT_NONE && dtype_from_ggml(4) == DT_NONE
-		&& dtype_from_ggml(UINT32_MAX) == DT_NONE, "unknown names are none");
+	ok(dtype_from_word("f16") == DT_F16 && dtype_from_word("f32") == DT_F32 &&
+			dtype_from_word("float") == DT_NONE && dtype_from_st("BF16x", 5) == DT_NONE &&
+			dtype_from_st("F8_E4M3", 7) == DT_NONE && dtype_from_ggml(4) == DT_NONE &&
+			dtype_from_ggml(UINT32_MAX) == DT_NONE,
+		"unknown names are none");
 }
 
 int main(void)

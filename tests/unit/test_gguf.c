@@ -61,7 +61,8 @@ static void array(struct buf *b, const char *name, uint32_t item, uint64_t n)
 	u(b, n, 8);
 }
 
-static void tensor(struct buf *b, const char *name, uint32_t ndim, const uint64_t *dims, uint32_t type, uint64_t offset)
+static void tensor(struct buf *b, const char *name, uint32_t ndim, const uint64_t *dims,
+	uint32_t type, uint64_t offset)
 {
 	str(b, name);
 	u(b, ndim, 4);
@@ -79,7 +80,10 @@ static void data(struct buf *b, size_t n)
 		buf_putc(b, 7);
 }
 
-/* Let the program take at most `more` bytes beyond what it holds (0: no limit).  ASan's shadow would count too: not there. */
+/*
+ * Let the program take at most `more` bytes beyond what it holds (0: no limit).  ASan's shadow
+ * would count too: not there.
+ */
 static void limit_memory(uint64_t more)
 {
 #ifndef __SANITIZE_ADDRESS__
@@ -100,7 +104,10 @@ static void limit_memory(uint64_t more)
 #endif
 }
 
-/* The file in b is refused with 65, within a second and 64 MiB, and the message holds `what`.  Releases b. */
+/*
+ * The file in b is refused with 65, within a second and 64 MiB, and the message holds `what`.
+ * Releases b.
+ */
 static void refused(const char *id, struct buf *b, const char *what)
 {
 	struct gguf *g = NULL;
@@ -115,7 +122,9 @@ static void refused(const char *id, struct buf *b, const char *what)
 	rc = gguf_open(&g, at("x.gguf"), &err);
 	limit_memory(0);
 	clock_gettime(CLOCK_MONOTONIC, &t1);
-	ok(rc == -1 && !g && err.code == EX_DATAERR && strstr(err.msg, what) && t1.tv_sec - t0.tv_sec < 2, "S3 %s: refused: %s", id, what);
+	ok(rc == -1 && !g && err.code == EX_DATAERR && strstr(err.msg, what) &&
+			t1.tv_sec - t0.tv_sec < 2,
+		"S3 %s: refused: %s", id, what);
 	if (!strstr(err.msg, what) || rc != -1)
 		printf("# message: %s\n", err.msg);
 	gguf_close(g);
@@ -188,8 +197,10 @@ static void test_counts(void)
 
 static void test_tensors(void)
 {
-	static const uint64_t ok2[] = { 32, 4 }, huge[] = { (1ull << 42) + 1, 1 }, wrap[] = { 1ull << 32, 1ull << 32 },
-		wrap4[] = { 1ull << 16, 1ull << 16, 1ull << 16, 1ull << 16 }, odd[] = { 33, 4 }, neg[] = { 1ull << 63, 1 };
+	static const uint64_t ok2[] = { 32, 4 }, huge[] = { (1ull << 42) + 1, 1 },
+						  wrap[] = { 1ull << 32, 1ull << 32 },
+						  wrap4[] = { 1ull << 16, 1ull << 16, 1ull << 16, 1ull << 16 },
+						  odd[] = { 33, 4 }, neg[] = { 1ull << 63, 1 };
 	struct buf b = {0};
 
 	head(&b, 1, 0);
@@ -223,7 +234,8 @@ static void test_tensors(void)
 	head(&b, 1, 0);
 	tensor(&b, "t", 2, odd, 8, 0);
 	data(&b, 512);
-	refused("rows that are no whole blocks", &b, "rows of 33 elements can't be Q8_0, whose blocks have 32");
+	refused("rows that are no whole blocks", &b,
+		"rows of 33 elements can't be Q8_0, whose blocks have 32");
 	head(&b, 1, 0);
 	tensor(&b, "t", 2, ok2, 12345, 0);
 	data(&b, 512);
@@ -335,8 +347,9 @@ static int write_good(const char *name, size_t piece, struct err *err)
 	gguf_w_strs(w, "tokens", tokens, 4);
 	gguf_w_f32s(w, "scores", (const float[]){ 0.5f, -1 }, 2);
 	gguf_w_i32s(w, "types", (const int32_t[]){ 1, -2, 3 }, 3);
-	rc = gguf_w_tensor(w, "q", DT_Q8_0, 2, mat, err) | gguf_w_tensor(w, "none", DT_F32, 2, none, err)
-		| gguf_w_tensor(w, "bias", DT_F32, 1, vec, err) | gguf_w_begin(w, fp, name, err);
+	rc = gguf_w_tensor(w, "q", DT_Q8_0, 2, mat, err) |
+		gguf_w_tensor(w, "none", DT_F32, 2, none, err) |
+		gguf_w_tensor(w, "bias", DT_F32, 1, vec, err) | gguf_w_begin(w, fp, name, err);
 	for (size_t i = 0; i < sizeof(q) && rc == 0; i += piece)
 		rc = gguf_w_data(w, q + i, i + piece > sizeof(q) ? sizeof(q) - i : piece, err);
 	rc = rc ? rc : gguf_w_data(w, weights, 20, err) | gguf_w_finish(w, err);
@@ -354,33 +367,58 @@ static void test_keys(const struct gguf *g)
 	double d = 0;
 	bool t = false, f = true;
 
-	ok(gguf_get_str(g, "general.architecture", &s, &err) == 1 && s.n == 5 && !memcmp(s.s, "llama", 5), "a string");
+	ok(gguf_get_str(g, "general.architecture", &s, &err) == 1 && s.n == 5 &&
+			!memcmp(s.s, "llama", 5),
+		"a string");
 	ok(gguf_get_int(g, "llama.block_count", &i, &err) == 1 && i == 4000000000, "a u32 above 2^31");
-	ok(gguf_get_int(g, "big", &i, &err) == -1 && err.code == EX_DATAERR && strstr(err.msg, "key 'big': is larger than 2^63 - 1"),
+	ok(gguf_get_int(g, "big", &i, &err) == -1 && err.code == EX_DATAERR &&
+			strstr(err.msg, "key 'big': is larger than 2^63 - 1"),
 		"a u64 that i64 can't hold is an error");
-	ok(gguf_get_num(g, "eps", &d, &err) == 1 && d == (double)1e-5f && gguf_get_num(g, "big", &d, &err) == 1 && d == 0x1p63, "numbers");
-	ok(gguf_get_bool(g, "yes", &t, &err) == 1 && t && gguf_get_bool(g, "no", &f, &err) == 1 && !f, "bools");
-	ok(gguf_get_int(g, "absent", &i, &err) == 0 && gguf_get_str(g, "absent", &s, &err) == 0 && gguf_get_arr(g, "absent", &type, &n, &err) == 0
-		&& gguf_get_num(g, "absent", &d, &err) == 0 && gguf_get_bool(g, "absent", &t, &err) == 0, "absent keys are 0");
-	ok(gguf_get_int(g, "eps", &i, &err) == -1 && strstr(err.msg, "key 'eps' must be a whole number, found f32"), "S3 a float for a whole number");
-	ok(gguf_get_str(g, "eps", &s, &err) == -1 && strstr(err.msg, "must be a string, found f32"), "S3 a float for a string");
-	ok(gguf_get_num(g, "yes", &d, &err) == -1 && strstr(err.msg, "must be a number, found bool"), "S3 a bool for a number");
-	ok(gguf_get_bool(g, "types", &t, &err) == -1 && strstr(err.msg, "must be a bool, found array"), "S3 an array for a bool");
-	ok(gguf_get_arr(g, "eps", &type, &n, &err) == -1 && strstr(err.msg, "must be an array, found f32"), "S3 a scalar for an array");
-	ok(gguf_key_count(g) == 9 && !strcmp(gguf_key_at(g, 6, &type), "tokens") && type == GGUF_ARR, "keys are listed in file order");
+	ok(gguf_get_num(g, "eps", &d, &err) == 1 && d == (double)1e-5f &&
+			gguf_get_num(g, "big", &d, &err) == 1 && d == 0x1p63,
+		"numbers");
+	ok(gguf_get_bool(g, "yes", &t, &err) == 1 && t && gguf_get_bool(g, "no", &f, &err) == 1 && !f,
+		"bools");
+	ok(gguf_get_int(g, "absent", &i, &err) == 0 && gguf_get_str(g, "absent", &s, &err) == 0 &&
+			gguf_get_arr(g, "absent", &type, &n, &err) == 0 &&
+			gguf_get_num(g, "absent", &d, &err) == 0 && gguf_get_bool(g, "absent", &t, &err) == 0,
+		"absent keys are 0");
+	ok(gguf_get_int(g, "eps", &i, &err) == -1 &&
+			strstr(err.msg, "key 'eps' must be a whole number, found f32"),
+		"S3 a float for a whole number");
+	ok(gguf_get_str(g, "eps", &s, &err) == -1 && strstr(err.msg, "must be a string, found f32"),
+		"S3 a float for a string");
+	ok(gguf_get_num(g, "yes", &d, &err) == -1 && strstr(err.msg, "must be a number, found bool"),
+		"S3 a bool for a number");
+	ok(gguf_get_bool(g, "types", &t, &err) == -1 && strstr(err.msg, "must be a bool, found array"),
+		"S3 an array for a bool");
+	ok(gguf_get_arr(g, "eps", &type, &n, &err) == -1 &&
+			strstr(err.msg, "must be an array, found f32"),
+		"S3 a scalar for an array");
+	ok(gguf_key_count(g) == 9 && !strcmp(gguf_key_at(g, 6, &type), "tokens") && type == GGUF_ARR,
+		"keys are listed in file order");
 
-	ok(gguf_get_arr(g, "tokens", &type, &n, &err) == 1 && type == GGUF_STR && n == 4, "an array of strings");
+	ok(gguf_get_arr(g, "tokens", &type, &n, &err) == 1 && type == GGUF_STR && n == 4,
+		"an array of strings");
 	for (int k = 0; k < 2; k++)   /* twice: the second round starts again */
 		for (i = 0; i < 4; i++) {
 			s = gguf_arr_str(g, "tokens", (uint64_t)i);
-			ok(s.n == tokens[i].n && !memcmp(s.s, tokens[i].s, s.n), "its item %d, round %d", (int)i, k);
+			ok(s.n == tokens[i].n && !memcmp(s.s, tokens[i].s, s.n), "its item %d, round %d",
+				(int)i, k);
 		}
-	ok(gguf_arr_str(g, "tokens", 4).n == 0 && gguf_arr_str(g, "scores", 0).n == 0 && gguf_arr_str(g, "absent", 0).n == 0, "past the end, no strings");
-	ok(gguf_get_arr(g, "scores", &type, &n, &err) == 1 && type == GGUF_F32 && n == 2 && gguf_arr_num(g, "scores", 0) == 0.5
-		&& gguf_arr_num(g, "scores", 1) == -1 && isnan(gguf_arr_num(g, "scores", 2)), "an array of floats");
-	ok(gguf_get_arr(g, "types", &type, &n, &err) == 1 && type == GGUF_I32 && n == 3 && gguf_arr_int(g, "types", 1) == -2
-		&& gguf_arr_num(g, "types", 1) == -2 && gguf_arr_int(g, "types", 3) == INT64_MIN, "an array of integers");
-	ok(gguf_arr_int(g, "scores", 0) == INT64_MIN && isnan(gguf_arr_num(g, "tokens", 0)), "S3 items of another type are no numbers");
+	ok(gguf_arr_str(g, "tokens", 4).n == 0 && gguf_arr_str(g, "scores", 0).n == 0 &&
+			gguf_arr_str(g, "absent", 0).n == 0,
+		"past the end, no strings");
+	ok(gguf_get_arr(g, "scores", &type, &n, &err) == 1 && type == GGUF_F32 && n == 2 &&
+			gguf_arr_num(g, "scores", 0) == 0.5 && gguf_arr_num(g, "scores", 1) == -1 &&
+			isnan(gguf_arr_num(g, "scores", 2)),
+		"an array of floats");
+	ok(gguf_get_arr(g, "types", &type, &n, &err) == 1 && type == GGUF_I32 && n == 3 &&
+			gguf_arr_int(g, "types", 1) == -2 && gguf_arr_num(g, "types", 1) == -2 &&
+			gguf_arr_int(g, "types", 3) == INT64_MIN,
+		"an array of integers");
+	ok(gguf_arr_int(g, "scores", 0) == INT64_MIN && isnan(gguf_arr_num(g, "tokens", 0)),
+		"S3 items of another type are no numbers");
 }
 
 static void test_good(void)
@@ -391,24 +429,31 @@ static void test_good(void)
 	const struct tensor *t;
 	float back[128];
 
-	ok(write_good("good.gguf", 1000, &err) == 0 && gguf_open(&g, at("good.gguf"), &err) == 0, "what was written is read");
+	ok(write_good("good.gguf", 1000, &err) == 0 && gguf_open(&g, at("good.gguf"), &err) == 0,
+		"what was written is read");
 	if (!g) {
 		printf("# %s\n", err.msg);
 		return;
 	}
 	test_keys(g);
 	t = gguf_tensor_find(g, "q");
-	ok(t && t->dtype == DT_Q8_0 && t->ndim == 2 && t->shape[0] == 4 && t->shape[1] == 32 && t->bytes == 136
-		&& dtype_to_f32(t->dtype, t->data, 128, back) == 0 && fabsf(back[3] - weights[3]) < 0.03f, "a matrix: [out, in], dequantised");
+	ok(t && t->dtype == DT_Q8_0 && t->ndim == 2 && t->shape[0] == 4 && t->shape[1] == 32 &&
+			t->bytes == 136 && dtype_to_f32(t->dtype, t->data, 128, back) == 0 &&
+			fabsf(back[3] - weights[3]) < 0.03f,
+		"a matrix: [out, in], dequantised");
 	t = gguf_tensor_find(g, "bias");
-	ok(t && t->ndim == 1 && t->shape[0] == 5 && !memcmp(t->data, weights, 20) && (t->data - gguf_tensor_find(g, "q")->data) == 160,
+	ok(t && t->ndim == 1 && t->shape[0] == 5 && !memcmp(t->data, weights, 20) &&
+			(t->data - gguf_tensor_find(g, "q")->data) == 160,
 		"a vector, padded to 32");
 	t = gguf_tensor_find(g, "none");
 	ok(t && t->bytes == 0 && tensor_count(t) == 0, "a tensor without elements");
-	ok(gguf_tensor_count(g) == 3 && !strcmp(gguf_tensor_at(g, 0)->name, "q") && !gguf_tensor_find(g, "r"), "tensors are listed in file order");
+	ok(gguf_tensor_count(g) == 3 && !strcmp(gguf_tensor_at(g, 0)->name, "q") &&
+			!gguf_tensor_find(g, "r"),
+		"tensors are listed in file order");
 	gguf_close(g);
-	ok(write_good("again.gguf", 7, &err) == 0 && !file_read(at("good.gguf"), 1 << 20, &one, &err)
-		&& !file_read(at("again.gguf"), 1 << 20, &two, &err) && one.n == two.n && !memcmp(one.p, two.p, one.n) && one.n % 32 == 0,
+	ok(write_good("again.gguf", 7, &err) == 0 && !file_read(at("good.gguf"), 1 << 20, &one, &err) &&
+			!file_read(at("again.gguf"), 1 << 20, &two, &err) && one.n == two.n &&
+			!memcmp(one.p, two.p, one.n) && one.n % 32 == 0,
 		"equal contents in other pieces give equal bytes");
 
 	/* S3: every cut of a good file is refused, none crashes; version 2 is the same layout. */
@@ -425,7 +470,8 @@ static void test_good(void)
 	gguf_close(g);
 	buf_release(&one);
 	buf_release(&two);
-	ok(gguf_open(&g, at("absent.gguf"), &err) == -1 && err.code == EX_NOINPUT && !g, "an absent file: 66");
+	ok(gguf_open(&g, at("absent.gguf"), &err) == -1 && err.code == EX_NOINPUT && !g,
+		"an absent file: 66");
 }
 
 static void test_writer_errors(void)
@@ -438,11 +484,18 @@ static void test_writer_errors(void)
 
 	memset(name, 'x', 64);
 	gguf_w_new(&w, &err);
-	ok(gguf_w_tensor(w, name, DT_F32, 1, vec, &err) == -1 && strstr(err.msg, "longer than 63"), "a name that ggml can't hold");
-	ok(gguf_w_tensor(w, "u", DT_U8, 1, vec, &err) == -1 && strstr(err.msg, "tensor 'u' can't be in a GGUF file"), "a type that GGUF lacks");
-	ok(gguf_w_tensor(w, "v", DT_Q8_0, 1, vec, &err) == -1 && strstr(err.msg, "rows of 5 elements can't be Q8_0"), "rows that are no blocks");
-	ok(gguf_w_tensor(w, "v", DT_F32, 1, vec, &err) == 0 && gguf_w_begin(w, fp, "w.gguf", &err) == 0
-		&& gguf_w_data(w, weights, 16, &err) == 0 && gguf_w_finish(w, &err) == -1 && strstr(err.msg, "4 bytes of tensor 'v' were not written"),
+	ok(gguf_w_tensor(w, name, DT_F32, 1, vec, &err) == -1 && strstr(err.msg, "longer than 63"),
+		"a name that ggml can't hold");
+	ok(gguf_w_tensor(w, "u", DT_U8, 1, vec, &err) == -1 &&
+			strstr(err.msg, "tensor 'u' can't be in a GGUF file"),
+		"a type that GGUF lacks");
+	ok(gguf_w_tensor(w, "v", DT_Q8_0, 1, vec, &err) == -1 &&
+			strstr(err.msg, "rows of 5 elements can't be Q8_0"),
+		"rows that are no blocks");
+	ok(gguf_w_tensor(w, "v", DT_F32, 1, vec, &err) == 0 &&
+			gguf_w_begin(w, fp, "w.gguf", &err) == 0 && gguf_w_data(w, weights, 16, &err) == 0 &&
+			gguf_w_finish(w, &err) == -1 &&
+			strstr(err.msg, "4 bytes of tensor 'v' were not written"),
 		"a tensor that is not complete");
 	ok(gguf_w_data(w, weights, 8, &err) == -1 && err.code == EX_SOFTWARE, "too much data");
 	gguf_w_free(w);

@@ -561,8 +561,8 @@ static void test_unused_rows(void)
 /* 100 steps on a pattern of text; the final weights. */
 static float *train100(bool recompute, int threads, double *first, double *last, size_t *n)
 {
-	static const char text[] =
-		"The quick brown fox jumps over the lazy dog; pack my box with five dozen liquor jugs. How vexingly quick daft zebras jump! ";
+	static const char text[] = "The quick brown fox jumps over the lazy dog; pack my box with five "
+							   "dozen liquor jugs. How vexingly quick daft zebras jump! ";
 	static struct tiny_batch k;
 	struct init_opts init = { .seed = 11 };
 	struct model_opts o = tiny_opts();

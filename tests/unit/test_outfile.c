@@ -33,17 +33,21 @@ static void files(void)
 	struct outfile f;
 
 	ok(!put("a", "one", 0, &err) && holds("a", "one"), "a file appears when committed");
-	ok(put("a", "two", 0, &err) < 0 && err.code == EX_CANTCREAT && holds("a", "one"), "an existing file is refused: %s", err.msg);
+	ok(put("a", "two", 0, &err) < 0 && err.code == EX_CANTCREAT && holds("a", "one"),
+		"an existing file is refused: %s", err.msg);
 	ok(!put("a", "two", 1, &err) && holds("a", "two"), "and replaced by force");
 	ok(!outfile_open(&f, "b", false, &err) && is_file(f.tmp), "written under another name");
 	outfile_abort(&f);
 	outfile_abort(&f);
-	ok(!file_exists("b") && !outfile_open(&f, "b", false, &err), "abort leaves nothing, and may be called twice");
+	ok(!file_exists("b") && !outfile_open(&f, "b", false, &err),
+		"abort leaves nothing, and may be called twice");
 	outfile_on_signal();
 	ok(!file_exists(f.tmp), "a signal removes the temporary file");
 	outfile_abort(&f);
-	ok(put("no/such/folder", "x", 0, &err) < 0 && err.code == EX_CANTCREAT, "no folder: %s", err.msg);
-	ok(put("/dev/full", "x", 0, &err) < 0 && err.code == EX_IOERR, "a full disk is 74: %s", err.msg);
+	ok(put("no/such/folder", "x", 0, &err) < 0 && err.code == EX_CANTCREAT, "no folder: %s",
+		err.msg);
+	ok(put("/dev/full", "x", 0, &err) < 0 && err.code == EX_IOERR, "a full disk is 74: %s",
+		err.msg);
 }
 
 static void folders(void)
@@ -60,14 +64,19 @@ static void folders(void)
 	ok(!put(p, "old", 0, &err), "a file in it");
 	free(p);
 	ok(!outdir_commit(&d, &err) && holds("dir/x/f", "old"), "the folder appears whole");
-	ok(outdir_open(&d, "dir", false, &err) < 0 && err.code == EX_CANTCREAT, "an existing one is refused");
-	ok(!outdir_open(&d, "dir", true, &err) && holds("dir/x/f", "old"), "the old one stays until the new one is complete");
+	ok(outdir_open(&d, "dir", false, &err) < 0 && err.code == EX_CANTCREAT,
+		"an existing one is refused");
+	ok(!outdir_open(&d, "dir", true, &err) && holds("dir/x/f", "old"),
+		"the old one stays until the new one is complete");
 	ok(!outdir_commit(&d, &err) && !file_exists("dir/x"), "then it goes");
 	ok(!outdir_open(&d, "dir", true, &err), "again");
 	outdir_abort(&d);
 	ok(is_dir("dir"), "abort leaves the old one");
-	ok(!replace_link("latest", "dir", &err) && !replace_link("latest", "a", &err) && holds("latest", "two"), "a link is replaced");
-	ok(!remove_tree("latest", &err) && is_file("a"), "remove_tree removes a link, not what it points to");
+	ok(!replace_link("latest", "dir", &err) && !replace_link("latest", "a", &err) &&
+			holds("latest", "two"),
+		"a link is replaced");
+	ok(!remove_tree("latest", &err) && is_file("a"),
+		"remove_tree removes a link, not what it points to");
 }
 
 int main(void)
@@ -79,6 +88,8 @@ int main(void)
 		return 71;
 	files();
 	folders();
-	ok(!strcmp(path_base("a/b"), "b") && safe_name("a.b", 3) && !safe_name("..", 2) && !safe_name("a/b", 3) && !safe_name("", 0), "names");
+	ok(!strcmp(path_base("a/b"), "b") && safe_name("a.b", 3) && !safe_name("..", 2) &&
+			!safe_name("a/b", 3) && !safe_name("", 0),
+		"names");
 	return remove_tree(dir, &err) < 0 ? 71 : tap_done();
 }

@@ -196,17 +196,21 @@ static void test_refusals(void)
 	o.gen_slots = 4;
 	o.gen_len = 1 << 30;
 	refuse(a, o, EX_CONFIG,
-		"a cache of 4 sequences of 1073741824 tokens; at most 2147483647 tokens are possible in all");
+		"a cache of 4 sequences of 1073741824 tokens; at most 2147483647 tokens are possible in "
+		"all");
 	l.lora.targets = head;
 	l.lora.ntargets = 2;
 	refuse(tied, l, EX_CONFIG,
-		"lora.targets: an adapter on 'lm_head' is not supported: in this model lm_head and embed_tokens are one tensor");
+		"lora.targets: an adapter on 'lm_head' is not supported: in this model lm_head and "
+		"embed_tokens are one tensor");
 	refuse(a, l, EX_CONFIG,
-		"lora.targets: an adapter on 'lm_head' is not supported; lora.modules_to_save trains it in full");
+		"lora.targets: an adapter on 'lm_head' is not supported; lora.modules_to_save trains it in "
+		"full");
 	l.lora.targets = typo;
 	l.lora.ntargets = 1;
 	refuse(a, l, EX_CONFIG,
-		"lora.targets: this model has no linear 'q_porj' (q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj)");
+		"lora.targets: this model has no linear 'q_porj' (q_proj, k_proj, v_proj, o_proj, "
+		"gate_proj, up_proj, down_proj)");
 	l = tiny_lora(4, 0);
 	l.lora.modules_to_save = norm;
 	l.lora.nmodules = 1;
@@ -214,7 +218,8 @@ static void test_refusals(void)
 		"lora.modules_to_save: 'norm' is not supported (embed_tokens, lm_head)");
 	l.lora.modules_to_save = embed;
 	refuse(tied, l, EX_CONFIG,
-		"lora.modules_to_save: 'embed_tokens': in this model lm_head and embed_tokens are one tensor, which an adapter folder can't hold");
+		"lora.modules_to_save: 'embed_tokens': in this model lm_head and embed_tokens are one "
+		"tensor, which an adapter folder can't hold");
 	l = tiny_lora(4, 0);
 	l.lora.ntargets = 0;
 	refuse(a, l, EX_CONFIG, "lora.rank > 0 needs lora.targets");
@@ -383,15 +388,16 @@ static void test_adapter_names(void)
 	o.lora.ntargets = 3;
 	tiny_open(&t, tiny_arch(false), &o, 1);
 	e = (struct err){0};
-	ok(model_load_adapter(t.m, "tests/golden/tiny/lora/adapter", &e) < 0 &&
-			e.code == EX_DATAERR &&
+	ok(model_load_adapter(t.m, "tests/golden/tiny/lora/adapter", &e) < 0 && e.code == EX_DATAERR &&
 			strstr(e.msg,
-				"tests/golden/tiny/lora/adapter: unexpected tensor 'base_model.model.model.layers.0.mlp.down_proj.lora_A.weight'"),
+				"tests/golden/tiny/lora/adapter: unexpected tensor "
+				"'base_model.model.model.layers.0.mlp.down_proj.lora_A.weight'"),
 		"R4: unexpected tensors are named");
 	e = (struct err){0};
 	ok(model_load_adapter(t.m, "tests/golden/tiny/rslora/adapter", &e) < 0 &&
 			strstr(e.msg,
-				"tests/golden/tiny/rslora/adapter: missing tensor 'base_model.model.model.layers.1.mlp.gate_proj.lora_B.weight'"),
+				"tests/golden/tiny/rslora/adapter: missing tensor "
+				"'base_model.model.model.layers.1.mlp.gate_proj.lora_B.weight'"),
 		"R4: missing tensors are named");
 	tiny_close(&t);
 	o = tiny_lora(8, 0);

@@ -58,7 +58,8 @@ int main(void)
 		sum += z[i];
 		sq += (double)z[i] * z[i];
 	}
-	ok(fabs(sum / 1e5) < 0.02 && fabs(sq / 1e5 - 1) < 0.02, "normals: mean %.4f, variance %.4f", sum / 1e5, sq / 1e5);
+	ok(fabs(sum / 1e5) < 0.02 && fabs(sq / 1e5 - 1) < 0.02, "normals: mean %.4f, variance %.4f",
+		sum / 1e5, sq / 1e5);
 	rng_normal(key, 1, 2, 3, 4321, 7, part);
 	ok(!memcmp(part, z + 4321, sizeof(part)), "a stretch of the sequence can be drawn alone");
 	ok(rng_uniform(0) == 0 && rng_uniform(UINT32_MAX) < 1, "uniforms are in [0, 1)");

@@ -209,8 +209,9 @@ static void test_identity(const char *kind)
 	    "%s: one identity from tokenizer.json and GGUF (%.12s, %.12s)", kind,
 	    tokenizer_sha256(json), tokenizer_sha256(gguf));
 	ok(same_vocabulary(json, gguf),
-	    "K5 K8 %s: the same tokens, kinds, special ids and add_bos; unused rows of the GGUF are no tokens",
-	    kind);
+		"K5 K8 %s: the same tokens, kinds, special ids and add_bos; unused rows of the GGUF are no "
+		"tokens",
+		kind);
 	ok(!tokenizer_write_hf(gguf, dir, &err),
 	    "%s: the GGUF's tokenizer is written as tokenizer.json", kind);
 	written = must_open(dir);
@@ -240,11 +241,12 @@ static void put_tokenizer(struct parts p)
 	struct buf b = {0};
 
 	buf_printf(&b,
-	    "{\"added_tokens\":[%s],\"normalizer\":%s,\"pre_tokenizer\":%s,\"post_processor\":null,\"decoder\":%s,"
-	    "\"model\":{\"type\":%s,\"vocab\":%s,\"merges\":%s}}",
-	    p.added ? p.added : "", p.normalizer ? p.normalizer : "null",
-	    p.pre ? p.pre : byte_level, p.decoder ? p.decoder : byte_level,
-	    p.model ? p.model : "\"BPE\"", vocab, p.merges ? p.merges : "[\"a b\"]");
+		"{\"added_tokens\":[%s],\"normalizer\":%s,\"pre_tokenizer\":%s,\"post_processor\":null,"
+		"\"decoder\":%s,"
+		"\"model\":{\"type\":%s,\"vocab\":%s,\"merges\":%s}}",
+		p.added ? p.added : "", p.normalizer ? p.normalizer : "null", p.pre ? p.pre : byte_level,
+		p.decoder ? p.decoder : byte_level, p.model ? p.model : "\"BPE\"", vocab,
+		p.merges ? p.merges : "[\"a b\"]");
 	put_file("tokenizer.json", b.p);
 	buf_release(&b);
 }
@@ -269,39 +271,38 @@ static void test_refusals(void)
 		const char *want;
 	} t[] = {
 		{ { .pre = "{\"type\":\"Whitespace\"}" },
-		    "tokenizer.json: pre_tokenizer.type: 'Whitespace' is not one of ByteLevel, Sequence" },
-		{ { .pre =
-		          "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\",\"pattern\":{\"Regex\":\"\\\\d+\"},\"behavior\":\"Isolated\"},{}]}" },
-		    "pre_tokenizer.pretokenizers[0].pattern.Regex: regex '\\d+' is not one of" },
-		{ { .pre =
-		          "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\",\"pattern\":{\"String\":\" \"},\"behavior\":\"Isolated\"},{}]}" },
-		    "pre_tokenizer.pretokenizers[0].pattern" },
-		{ { .pre =
-		          "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Digits\",\"individual_digits\":false},{}]}" },
-		    "pre_tokenizer.pretokenizers[0].individual_digits: false" },
+			"tokenizer.json: pre_tokenizer.type: 'Whitespace' is not one of ByteLevel, Sequence" },
+		{ { .pre = "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\",\"pattern\":{"
+				   "\"Regex\":\"\\\\d+\"},\"behavior\":\"Isolated\"},{}]}" },
+			"pre_tokenizer.pretokenizers[0].pattern.Regex: regex '\\d+' is not one of" },
+		{ { .pre = "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\",\"pattern\":{"
+				   "\"String\":\" \"},\"behavior\":\"Isolated\"},{}]}" },
+			"pre_tokenizer.pretokenizers[0].pattern" },
+		{ { .pre = "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Digits\",\"individual_"
+				   "digits\":false},{}]}" },
+			"pre_tokenizer.pretokenizers[0].individual_digits: false" },
 		{ { .pre = "{\"type\":\"ByteLevel\",\"add_prefix_space\":true}" },
-		    "pre_tokenizer.add_prefix_space: true" },
+			"pre_tokenizer.add_prefix_space: true" },
 		{ { .pre = "null" }, "pre_tokenizer" },
 		{ { .normalizer = "{\"type\":\"Lowercase\"}" },
-		    "normalizer.type: 'Lowercase' is not one of NFC" },
+			"normalizer.type: 'Lowercase' is not one of NFC" },
 		{ { .normalizer = "{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFKC\"}]}" },
-		    "normalizer.normalizers[0].type: 'NFKC'" },
+			"normalizer.normalizers[0].type: 'NFKC'" },
 		{ { .decoder = "{\"type\":\"Metaspace\"}" },
-		    "decoder.type: 'Metaspace' is not one of ByteLevel" },
+			"decoder.type: 'Metaspace' is not one of ByteLevel" },
 		{ { .model = "\"Unigram\"" }, "model.type: 'Unigram' is not one of BPE" },
 		{ { .model = "\"BPE\",\"dropout\":0.1" }, "model.dropout" },
 		{ { .model = "\"BPE\",\"byte_fallback\":true" }, "model.byte_fallback: true" },
-		{ { .model = "\"BPE\",\"end_of_word_suffix\":\"</w>\"" },
-		    "model.end_of_word_suffix" },
+		{ { .model = "\"BPE\",\"end_of_word_suffix\":\"</w>\"" }, "model.end_of_word_suffix" },
 		{ { .merges = "[\"a b\",\"a q\"]" }, "model.merges[1]: 'a' and 'q'" },
 		{ { .merges = "[7]" }, "model.merges[0]: must be" },
 		{ { .merges = "[\"b a\"]" }, "model.merges[0]: 'b' and 'a'" },
 		{ { .added = "{\"id\":9,\"content\":\"<new>\"}" },
-		    "added_tokens[0]: '<new>' has id 9 here and 7 by its place" },
+			"added_tokens[0]: '<new>' has id 9 here and 7 by its place" },
 		{ { .added = "{\"id\":3,\"content\":\"<x>\"}" },
-		    "added_tokens[0]: '<x>' has id 3 here and 4 elsewhere" },
+			"added_tokens[0]: '<x>' has id 3 here and 4 elsewhere" },
 		{ { .added = "{\"id\":4,\"content\":\"<x>\",\"single_word\":true}" },
-		    "added_tokens[0].single_word: true" },
+			"added_tokens[0].single_word: true" },
 		{ { .added = "{\"id\":4}" }, "added_tokens[0].content: must be a string" },
 	};
 	struct buf b = {0};
@@ -399,18 +400,18 @@ static void test_configs(void)
 	struct tokenizer *t;
 	struct err err = {0};
 
-	put_tokenizer((struct parts){
-	    .added =
-	        "{\"id\":4,\"content\":\"<x>\",\"special\":true},{\"id\":7,\"content\":\"<|im_end|>\",\"special\":true},"
-	        "{\"id\":8,\"content\":\"<new>\",\"special\":false}" });
+	put_tokenizer((struct parts){ .added = "{\"id\":4,\"content\":\"<x>\",\"special\":true},{"
+										   "\"id\":7,\"content\":\"<|im_end|>\",\"special\":true},"
+										   "{\"id\":8,\"content\":\"<new>\",\"special\":false}" });
 	t = must_open(dir);
 	ok(tokenizer_vocab(t) == 9 && tokenizer_eos(t) == -1 && stops_are(t, 0, NULL),
 	    "without configs there is no eos");
 	tokenizer_close(t);
 	put_file("tokenizer_config.json",
-	    "{\"eos_token\":{\"content\":\"</s>\"},\"bos_token\":\"<x>\",\"add_bos_token\":true,"
-	    "\"chat_template\":[{\"name\":\"tool\",\"template\":\"T\"},{\"name\":\"default\",\"template\":\"D\"}],"
-	    "\"added_tokens_decoder\":{\"9\":{\"content\":\"<late>\",\"special\":true}}}");
+		"{\"eos_token\":{\"content\":\"</s>\"},\"bos_token\":\"<x>\",\"add_bos_token\":true,"
+		"\"chat_template\":[{\"name\":\"tool\",\"template\":\"T\"},{\"name\":\"default\","
+		"\"template\":\"D\"}],"
+		"\"added_tokens_decoder\":{\"9\":{\"content\":\"<late>\",\"special\":true}}}");
 	put_file("generation_config.json", "{\"eos_token_id\":[2,6]}");
 	put_file("config.json", "{\"eos_token_id\":2,\"pad_token_id\":5}");
 	t = must_open(path_of(dir, "tokenizer.json"));

@@ -1,4 +1,7 @@
-/* tool_init ends the program, so each case runs in a child; its status and what it wrote are looked at here. */
+/*
+ * tool_init ends the program, so each case runs in a child; its status and what it wrote are looked
+ * at here.
+ */
 #include <fcntl.h>
 #include <math.h>
 #include <signal.h>
@@ -32,19 +35,23 @@ static int program(int argc, char **argv)
 		{ 'j', "threads", "N", OPT_KEY, NULL, "threads", .key = "train.threads" },
 		{ 0 }
 	};
-	struct tool t = { "tune-x", "[-f] [-o FILE] [FILE]...", "Try the options.", opts, .uses_config = true, .verbs = verbs };
+	struct tool t = { "tune-x", "[-f] [-o FILE] [FILE]...", "Try the options.", opts,
+		.uses_config = true, .verbs = verbs };
 	struct err err = {0};
 
 	tool_init(&t, argc, argv);
-	printf("verb=%s f=%d o=%s n=%d min=%g p=%d q=%d", t.verb, force, output ? output : "", (int)n, min, (int)preview, t.quiet);
-	printf(" model=%s(%s) j=%d", cfg_str(t.cfg, "model.path"), cfg_origin(t.cfg, "model.path"), (int)cfg_int(t.cfg, "train.threads"));
+	printf("verb=%s f=%d o=%s n=%d min=%g p=%d q=%d", t.verb, force, output ? output : "", (int)n,
+		min, (int)preview, t.quiet);
+	printf(" model=%s(%s) j=%d", cfg_str(t.cfg, "model.path"), cfg_origin(t.cfg, "model.path"),
+		(int)cfg_int(t.cfg, "train.threads"));
 	for (int i = 0; i < t.argc; i++)
 		printf(" [%s]", t.argv[i]);
 	putchar('\n');
 	tool_say(&t, "said %d", 1);
 	tool_warn(&t, "warned\033");
 	if (t.argc && !strcmp(t.argv[0], "bad"))
-		return tool_exit(&t, (err_more(&err, EX_DATAERR, "first"), err_more(&err, EX_DATAERR, "second")), &err);
+		return tool_exit(
+			&t, (err_more(&err, EX_DATAERR, "first"), err_more(&err, EX_DATAERR, "second")), &err);
 	return tool_exit(&t, 1, &err);
 }
 
@@ -102,7 +109,8 @@ static void test_options(void)
 	says("loss --preview=12 -p", 1, "p=5 ");
 	says("loss -p12", 1, "p=12 ");
 	says("loss -fp", 1, "f=1 o= n=7 min=nan p=5 ");
-	says("loss -- -f model.path=x ./lora.rank=1", 1, "model=x(command line) j=0 [-f] [./lora.rank=1]\n");
+	says("loss -- -f model.path=x ./lora.rank=1", 1,
+		"model=x(command line) j=0 [-f] [./lora.rank=1]\n");
 	says("loss -m a model.path=b", 1, "model=b(command line)");
 	says("loss model.path=b --model a", 1, "model=a(--model)");
 	says("loss model.path=b -ma -j2", 1, "model=a(-m) j=2");
@@ -128,10 +136,12 @@ static void test_errors(void)
 		{ "loss -x", "unknown option '-x'" },
 		{ "loss -n -1", "option '-n' must be a whole number, not '-1'" },
 		{ "loss -n 1x", "option '-n' must be a whole number, not '1x'" },
-		{ "loss -n 99999999999999999999", "option '-n' must be a whole number, not '99999999999999999999'" },
+		{ "loss -n 99999999999999999999",
+			"option '-n' must be a whole number, not '99999999999999999999'" },
 		{ "loss --min nan", "option '--min' must be a number, not 'nan'" },
 		{ "loss --min 0x1", "option '--min' must be a number, not '0x1'" },
-		{ "loss --progress=maybe", "option '--progress' must be auto, always or never, not 'maybe'" },
+		{ "loss --progress=maybe",
+			"option '--progress' must be auto, always or never, not 'maybe'" },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -142,20 +152,27 @@ static void test_errors(void)
 	}
 	says("loss -m --", 1, "model=--(-m)");
 	says("loss --out=x", EX_USAGE, "unknown option '--out'");   /* no beginnings of names */
-	says("loss -j two", EX_CONFIG, "tune-x: -j: train.threads must be a whole number, found 'two'\n");
-	says("loss optim.lrr=1 lora.rank=x", EX_CONFIG, "tune-x: optim.lrr=1: unknown key 'optim.lrr' (did you mean 'optim.lr'?)\ntune-x: lora.rank=x: ");
-	says("loss -c /nonexistent", EX_NOINPUT, "tune-x: cannot open '/nonexistent': No such file or directory\n");
+	says("loss -j two", EX_CONFIG,
+		"tune-x: -j: train.threads must be a whole number, found 'two'\n");
+	says("loss optim.lrr=1 lora.rank=x", EX_CONFIG,
+		"tune-x: optim.lrr=1: unknown key 'optim.lrr' (did you mean 'optim.lr'?)\ntune-x: "
+		"lora.rank=x: ");
+	says("loss -c /nonexistent", EX_NOINPUT,
+		"tune-x: cannot open '/nonexistent': No such file or directory\n");
 }
 
 static void test_texts(void)
 {
-	says("--nope -h", 0, "usage: tune-x [-f] [-o FILE] [FILE]...\nTry the options.\n\n  -f, --force ");
+	says("--nope -h", 0,
+		"usage: tune-x [-f] [-o FILE] [FILE]...\nTry the options.\n\n  -f, --force ");
 	says("-h", 0, "  -p, --preview[=N] ");
 	says("-h", 0, "see tune-config(5)");
 	ok(!strstr(out, "list-options"), "what is for the completion file is not in the help");
 	says("loss -V", 0, "tune-x " TUNE_VERSION "\n");
 	says("--list-options", 0, "--force\n-f\n--output\n-o\n");
-	ok(strstr(out, "\n--print-config\n") && strstr(out, "\nloss\ngenerate\n") && !strstr(out, "list-keys"), "--list-options has verbs, and no hidden ones");
+	ok(strstr(out, "\n--print-config\n") && strstr(out, "\nloss\ngenerate\n") &&
+			!strstr(out, "list-keys"),
+		"--list-options has verbs, and no hidden ones");
 	says("--list-keys", 0, "optim.lr\n");
 	says("--print-config=train.threads -j3", 0, "3\n");
 	ok(!strcmp(out, "3\n"), "a bare value and nothing else, without a verb too");
@@ -239,8 +256,10 @@ static void test_signals(void)
 	}
 	ok(run("", closes_pipe) == 128 + SIGPIPE && !*out, "a reader that goes away is quiet");
 	ok(run("x", closes_pipe) == 0 && !*out, "a tool that survives SIGPIPE does");
-	ok(access("/dev/full", W_OK) || (run("", full_disk) == EX_IOERR &&
-		!strcmp(out, "tune-x: cannot write standard output: No space left on device\n")), "a full disk is 74");
+	ok(access("/dev/full", W_OK) ||
+			(run("", full_disk) == EX_IOERR &&
+				!strcmp(out, "tune-x: cannot write standard output: No space left on device\n")),
+		"a full disk is 74");
 	ok(run("", ignores_hup) == 5, "nohup is honoured");
 	ok(run("", no_std_fds) == 6, "closed standard streams are opened");
 }
@@ -249,7 +268,10 @@ int main(void)
 {
 	struct err err = {0};
 
-	/* Whoever runs the tests may ignore some (nohup, a background job of a shell): the programs here start with the defaults. */
+	/*
+	 * Whoever runs the tests may ignore some (nohup, a background job of a shell): the programs
+	 * here start with the defaults.
+	 */
 	signal(SIGHUP, SIG_DFL);
 	signal(SIGINT, SIG_DFL);
 	signal(SIGPIPE, SIG_DFL);

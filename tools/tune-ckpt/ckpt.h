@@ -30,14 +30,18 @@ int kind_of(struct thing *x, const char *path, struct err *err);
 bool dir_has(const char *dir, const char *name);     /* a regular file */
 
 /* ---- adapter.c: a PEFT folder beside its base ---- */
-struct lora { const struct tensor *a, *b, *full; };  /* a and b, or full (modules_to_save), or nothing */
+/* a and b, or full (modules_to_save), or nothing */
+struct lora { const struct tensor *a, *b, *full; };
 struct adapter {
 	struct peft peft;
 	struct safetensors *st;
 	struct lora *at;       /* one for each of the base's tensors */
 	double scale;
 };
-/* Every tensor must have its place and its shape, every target its pair (R4): all that is wrong is listed. */
+/*
+ * Every tensor must have its place and its shape, every target its pair (R4): all that is wrong is
+ * listed.
+ */
 int adapter_open(struct adapter *ad, const char *dir, const struct modelfile *m, struct err *err);
 void adapter_close(struct adapter *ad);
 /* adapter_model.safetensors of dir; a pickled one is refused with the remedy (S5). */
@@ -53,7 +57,8 @@ struct weights {
 	size_t cap;                  /* elements of each */
 };
 typedef int put_fn(void *ctx, const void *p, size_t n, struct err *err);
-int weights_init(struct weights *w, const struct modelfile *m, const struct adapter *ad, bool gguf, struct err *err);
+int weights_init(struct weights *w, const struct modelfile *m, const struct adapter *ad, bool gguf,
+	struct err *err);
 /* All bytes of tensor i as type t.  EX_DATAERR names a tensor whose numbers t can't hold. */
 int weights_put(struct weights *w, size_t i, enum dtype t, put_fn *put, void *ctx, struct err *err);
 void weights_release(struct weights *w);
@@ -75,8 +80,11 @@ int wants_gguf(const struct args *a, bool *gguf, struct err *err);
 /* --dtype, one of the given words; DT_NONE without it. */
 int wanted_dtype(const struct args *a, bool gguf, enum dtype *t, struct err *err);
 /* "writing 'x': 3 tensors, 1,234 parameters, bf16, 2.5 kB" before the first byte (C8). */
-void say_size(const struct job *j, size_t tensors, uint64_t params, const char *type, uint64_t bytes);
+void say_size(
+	const struct job *j, size_t tensors, uint64_t params, const char *type, uint64_t bytes);
 void size_text(uint64_t bytes, char out[24]);
-/* Name a GGUF result: the source's own name, never a path, so that equal models give equal files. */
+/*
+ * Name a GGUF result: the source's own name, never a path, so that equal models give equal files.
+ */
 void model_name(const struct modelfile *m, struct buf *out);
 #endif

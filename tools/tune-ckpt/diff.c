@@ -9,7 +9,10 @@
 
 enum { CHUNK = 1 << 18 };
 
-/* Tensors by name: of a model in Hugging Face's names and order whatever the file, of anything else as they are stored. */
+/*
+ * Tensors by name: of a model in Hugging Face's names and order whatever the file, of anything else
+ * as they are stored.
+ */
 struct side {
 	bool is_model;
 	struct modelfile m;
@@ -34,8 +37,10 @@ static int open_files(struct side *s, const char *path, struct err *err)
 		return -1;
 	if (kind_of(&x, at, err) == 0) {
 		s->is_model = x.kind == KIND_MODEL || x.kind == KIND_GGUF;
-		rc = s->is_model ? modelfile_open(&s->m, at, NULL, true, err) : x.kind == KIND_ADAPTER ? adapter_weights(&s->st, at, err) :
-			x.kind == KIND_ADAPTER_GGUF ? gguf_open(&s->g, at, err) : safetensors_open(&s->st, at, err);
+		rc = s->is_model                  ? modelfile_open(&s->m, at, NULL, true, err)
+			: x.kind == KIND_ADAPTER      ? adapter_weights(&s->st, at, err)
+			: x.kind == KIND_ADAPTER_GGUF ? gguf_open(&s->g, at, err)
+										  : safetensors_open(&s->st, at, err);
 	}
 	free(at);
 	return rc;
@@ -50,7 +55,9 @@ static int open_side(struct side *s, const char *path, struct err *err)
 	if (!(s->items = mem_zalloc(s->n, sizeof(*s->items), err)))
 		return -1;
 	for (size_t i = 0; i < s->n; i++) {
-		const struct tensor *t = s->is_model ? s->m.src[i] : s->g ? gguf_tensor_at(s->g, i) : safetensors_at(s->st, i);
+		const struct tensor *t = s->is_model ? s->m.src[i]
+			: s->g                           ? gguf_tensor_at(s->g, i)
+											 : safetensors_at(s->st, i);
 
 		s->items[i] = (struct item){ s->is_model ? s->m.tensors[i].name : t->name, t, i };
 	}
@@ -67,8 +74,12 @@ static void close_side(struct side *s)
 	free(s->items);
 }
 
-/* Elements [at, at + n) as fp32; n and at are whole rows of a model's tensor, whole blocks of another. */
-static int read_part(const struct side *s, const struct item *x, uint64_t at, uint64_t n, float *out, struct err *err)
+/*
+ * Elements [at, at + n) as fp32; n and at are whole rows of a model's tensor, whole blocks of
+ * another.
+ */
+static int read_part(const struct side *s, const struct item *x, uint64_t at, uint64_t n,
+	float *out, struct err *err)
 {
 	uint64_t width = s->is_model && s->m.tensors[x->i].ndim == 2 ? s->m.tensors[x->i].shape[1] : 1;
 
@@ -77,7 +88,11 @@ static int read_part(const struct side *s, const struct item *x, uint64_t at, ui
 	return dtype_to_f32(x->t->dtype, x->t->data + dtype_bytes(x->t->dtype, at), n, out);
 }
 
-struct change { double max_abs, max_rel, a_at, b_at; uint64_t differ, elements; bool dtype, shape, raw; };
+struct change {
+	double max_abs, max_rel, a_at, b_at;
+	uint64_t differ, elements;
+	bool dtype, shape, raw;
+};
 
 static void compare(struct change *c, const float *a, const float *b, size_t n)
 {
@@ -98,17 +113,21 @@ static void compare(struct change *c, const float *a, const float *b, size_t n)
 }
 
 /* *c says how the two differ; all zero if they don't. */
-static int diff_tensor(const struct side *sa, const struct item *a, const struct side *sb, const struct item *b, float *x, float *y,
-	struct change *c, struct err *err)
+static int diff_tensor(const struct side *sa, const struct item *a, const struct side *sb,
+	const struct item *b, float *x, float *y, struct change *c, struct err *err)
 {
 	const struct tensor *ta = a->t, *tb = b->t;
 	uint64_t width = ta->ndim >= 2 ? ta->shape[ta->ndim - 1] : 1, step, n;
 
 	*c = (struct change){ .dtype = ta->dtype != tb->dtype, .elements = tensor_count(ta) };
-	c->shape = ta->ndim != tb->ndim || memcmp(ta->shape, tb->shape, sizeof(ta->shape[0]) * (size_t)ta->ndim);
-	if (c->shape || (!c->dtype && sa->is_model == sb->is_model && !sa->m.gguf == !sb->m.gguf && !memcmp(ta->data, tb->data, ta->bytes)))
+	c->shape = ta->ndim != tb->ndim ||
+		memcmp(ta->shape, tb->shape, sizeof(ta->shape[0]) * (size_t)ta->ndim);
+	if (c->shape ||
+		(!c->dtype && sa->is_model == sb->is_model && !sa->m.gguf == !sb->m.gguf &&
+			!memcmp(ta->data, tb->data, ta->bytes)))
 		return 0;
-	if ((!dtype_is_float(ta->dtype) && ta->dtype < DT_Q4_0) || (!dtype_is_float(tb->dtype) && tb->dtype < DT_Q4_0)) {
+	if ((!dtype_is_float(ta->dtype) && ta->dtype < DT_Q4_0) ||
+		(!dtype_is_float(tb->dtype) && tb->dtype < DT_Q4_0)) {
 		c->raw = true;   /* integers: said to differ, not measured */
 		return 0;
 	}
@@ -129,11 +148,13 @@ static void put_shape(const struct tensor *t, char out[96])
 	size_t n = (size_t)snprintf(out, 96, "[");
 
 	for (int i = 0; i < t->ndim && n < 80; i++)
-		n += (size_t)snprintf(out + n, 96 - n, "%s%llu", i ? ", " : "", (unsigned long long)t->shape[i]);
+		n += (size_t)snprintf(
+			out + n, 96 - n, "%s%llu", i ? ", " : "", (unsigned long long)t->shape[i]);
 	snprintf(out + n, 96 - n, "]");
 }
 
-static void print_json(const char *name, const struct item *a, const struct item *b, const struct change *c, bool same)
+static void print_json(
+	const char *name, const struct item *a, const struct item *b, const struct change *c, bool same)
 {
 	struct buf out = {0};
 	struct json_w w = { .out = &out };
@@ -169,7 +190,8 @@ static void print_json(const char *name, const struct item *a, const struct item
 	buf_release(&out);
 }
 
-static void print_text(const char *name, const struct item *a, const struct item *b, const struct change *c, bool same)
+static void print_text(
+	const char *name, const struct item *a, const struct item *b, const struct change *c, bool same)
 {
 	char sa[96], sb[96];
 
@@ -191,11 +213,13 @@ static void print_text(const char *name, const struct item *a, const struct item
 	else if (same || !c->differ)
 		printf("%s\n", c->dtype ? "equal values" : "equal");
 	else
-		printf("%llu of %llu differ, max abs %.3g (%.6g and %.6g), max rel %.3g\n", (unsigned long long)c->differ,
-			(unsigned long long)c->elements, c->max_abs, c->a_at, c->b_at, c->max_rel);
+		printf("%llu of %llu differ, max abs %.3g (%.6g and %.6g), max rel %.3g\n",
+			(unsigned long long)c->differ, (unsigned long long)c->elements, c->max_abs, c->a_at,
+			c->b_at, c->max_rel);
 }
 
-static void print(const struct tool *t, const struct item *a, const struct item *b, const struct change *c, bool same)
+static void print(const struct tool *t, const struct item *a, const struct item *b,
+	const struct change *c, bool same)
 {
 	if (same && !t->verbose)
 		return;
@@ -217,7 +241,8 @@ static uint64_t longest(const struct side *s)
 }
 
 /* Both lists by name, side by side. */
-static int walk(const struct tool *t, const struct side *a, const struct side *b, size_t *differ, struct err *err)
+static int walk(const struct tool *t, const struct side *a, const struct side *b, size_t *differ,
+	struct err *err)
 {
 	uint64_t room = longest(a) > longest(b) ? longest(a) : longest(b);
 	float *x = mem_zalloc(room, sizeof(*x), err), *y = mem_zalloc(room, sizeof(*y), err);
@@ -227,7 +252,8 @@ static int walk(const struct tool *t, const struct side *a, const struct side *b
 		goto done;
 	for (size_t i = 0, k = 0; i < a->n || k < b->n;) {
 		int order = i == a->n ? 1 : k == b->n ? -1 : by_name(&a->items[i], &b->items[k]);
-		const struct item *ia = order <= 0 ? &a->items[i++] : NULL, *ib = order >= 0 ? &b->items[k++] : NULL;
+		const struct item *ia = order <= 0 ? &a->items[i++] : NULL,
+						  *ib = order >= 0 ? &b->items[k++] : NULL;
 		struct change c = {0};
 		bool same;
 
@@ -251,7 +277,8 @@ int verb_diff(const struct tool *t, const struct args *args, struct err *err)
 	int rc = -1;
 
 	(void)args;
-	if (open_side(&a, t->argv[0], err) == 0 && open_side(&b, t->argv[1], err) == 0 && walk(t, &a, &b, &differ, err) == 0) {
+	if (open_side(&a, t->argv[0], err) == 0 && open_side(&b, t->argv[1], err) == 0 &&
+		walk(t, &a, &b, &differ, err) == 0) {
 		if (!t->json && differ)
 			printf("%zu %s\n", differ, differ == 1 ? "tensor differs" : "tensors differ");
 		else if (!t->json)

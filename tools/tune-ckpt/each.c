@@ -1,4 +1,7 @@
-/* verify --each -: a run's metrics pass through; the checkpoint of every save event is verified, and said so in an event of our own. */
+/*
+ * verify --each -: a run's metrics pass through; the checkpoint of every save event is verified,
+ * and said so in an event of our own.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +20,8 @@ static int put_line(const char *p, size_t n, struct err *err)
 }
 
 /* A checkpoint that the run has removed by now (save.keep) is no failure: ok is null. */
-static int put_event(const struct json *save, const char *path, const struct verdict *v, bool gone, struct err *err)
+static int put_event(
+	const struct json *save, const char *path, const struct verdict *v, bool gone, struct err *err)
 {
 	const struct json *step = json_get(save, "step");
 	struct buf b = {0};
@@ -46,14 +50,16 @@ static int put_event(const struct json *save, const char *path, const struct ver
 }
 
 /* *bad counts checkpoints that are there and not whole. */
-static int follow_line(struct json_doc *doc, const char *line, size_t n, uint64_t number, int *bad, struct err *err)
+static int follow_line(
+	struct json_doc *doc, const char *line, size_t n, uint64_t number, int *bad, struct err *err)
 {
 	struct err ignored = {0};
 	const struct json *path;
 	struct verdict v = {0};
 	bool gone;
 
-	if (json_parse(doc, line, n, "-", number, &ignored) < 0 || !json_str_eq(json_get(&doc->root, "event"), "save"))
+	if (json_parse(doc, line, n, "-", number, &ignored) < 0 ||
+		!json_str_eq(json_get(&doc->root, "event"), "save"))
 		return 0;
 	path = json_get(&doc->root, "path");
 	if (!json_is(path, JSON_STR))
@@ -77,10 +83,12 @@ int verify_each(struct err *err)
 
 	while ((n = getline(&line, &cap, stdin)) > 0) {
 		if (n > LINE_MAX_) {
-			err_set(err, EX_DATAERR, "-:%llu: the line is longer than %d bytes", (unsigned long long)number + 1, LINE_MAX_);
+			err_set(err, EX_DATAERR, "-:%llu: the line is longer than %d bytes",
+				(unsigned long long)number + 1, LINE_MAX_);
 			goto done;
 		}
-		if (put_line(line, (size_t)n, err) < 0 || follow_line(&doc, line, (size_t)n, ++number, &bad, err) < 0)
+		if (put_line(line, (size_t)n, err) < 0 ||
+			follow_line(&doc, line, (size_t)n, ++number, &bad, err) < 0)
 			goto done;
 	}
 	if (ferror(stdin))

@@ -1,4 +1,6 @@
-/* convert and merge: open what is asked for, settle the type, hand it to the writer of the format. */
+/*
+ * convert and merge: open what is asked for, settle the type, hand it to the writer of the format.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +15,8 @@ int wants_gguf(const struct args *a, bool *gguf, struct err *err)
 	if (a->to && !*gguf && strcmp(a->to, "hf"))
 		return err_set(err, EX_USAGE, "--to '%s' is neither hf nor gguf", a->to);
 	if (!*gguf && !strcmp(a->out, "-"))
-		return err_set(err, EX_USAGE, "a Hugging Face model is a folder: it can't go to standard output");
+		return err_set(
+			err, EX_USAGE, "a Hugging Face model is a folder: it can't go to standard output");
 	return *gguf ? refuse_terminal(a->out, err) : 0;
 }
 
@@ -21,7 +24,8 @@ int wanted_dtype(const struct args *a, bool gguf, enum dtype *t, struct err *err
 {
 	*t = a->dtype ? dtype_from_word(a->dtype) : DT_NONE;
 	if (a->dtype && !(*t != DT_NONE && (dtype_is_float(*t) || (gguf && *t == DT_Q8_0))))
-		return err_set(err, EX_USAGE, "--dtype '%s' is none of fp32, bf16, fp16%s", a->dtype, gguf ? ", q8_0" : " (q8_0 is for GGUF only)");
+		return err_set(err, EX_USAGE, "--dtype '%s' is none of fp32, bf16, fp16%s", a->dtype,
+			gguf ? ", q8_0" : " (q8_0 is for GGUF only)");
 	return 0;
 }
 
@@ -36,13 +40,15 @@ void size_text(uint64_t bytes, char out[24])
 	snprintf(out, 24, u ? "%.1f %s" : "%.0f %s", v, units[u]);
 }
 
-void say_size(const struct job *j, size_t tensors, uint64_t params, const char *type, uint64_t bytes)
+void say_size(
+	const struct job *j, size_t tensors, uint64_t params, const char *type, uint64_t bytes)
 {
 	char count[16], size[24];
 
 	format_count((double)params, count);
 	size_text(bytes, size);
-	tool_say(j->tool, "writing '%s': %zu tensors, %s parameters, %s, %s", j->args->out, tensors, count, type, size);
+	tool_say(j->tool, "writing '%s': %zu tensors, %s parameters, %s, %s", j->args->out, tensors,
+		count, type, size);
 }
 
 void model_name(const struct modelfile *m, struct buf *out)
@@ -78,7 +84,9 @@ static int check_base(const struct modelfile *m, struct err *err)
 	if (modelfile_identity(m, found, err) < 0)
 		return -1;
 	if (strcmp(recorded, found))
-		return err_set(err, EX_DATAERR, "adapter '%s' was trained on another base model: its identity is %.16s..., that of '%s' is %.16s...",
+		return err_set(err, EX_DATAERR,
+			"adapter '%s' was trained on another base model: its identity is %.16s..., that of "
+			"'%s' is %.16s...",
 			m->adapter_dir, recorded, m->gguf_path ? m->gguf_path : m->dir, found);
 	return 0;
 }
@@ -99,13 +107,17 @@ int verb_convert(const struct tool *t, const struct args *a, struct err *err)
 	bool gguf;
 	int rc = -1, adapter;
 
-	if (wants_gguf(a, &gguf, err) < 0 || wanted_dtype(a, gguf, &j.dtype, err) < 0 || (adapter = is_adapter(t->argv[0], err)) < 0)
+	if (wants_gguf(a, &gguf, err) < 0 || wanted_dtype(a, gguf, &j.dtype, err) < 0 ||
+		(adapter = is_adapter(t->argv[0], err)) < 0)
 		return -1;
 	/* An adapter's conversion needs its base's config, not the weights. */
 	if (modelfile_open(&j.m, t->argv[0], a->base, !adapter, err) < 0)
 		return -1;
 	if (j.m.adapter_dir && !gguf)
-		err_set(err, EX_DATAERR, "'%s' is an adapter: convert makes it a GGUF adapter (--to gguf); merge makes a model of it", t->argv[0]);
+		err_set(err, EX_DATAERR,
+			"'%s' is an adapter: convert makes it a GGUF adapter (--to gguf); merge makes a model "
+			"of it",
+			t->argv[0]);
 	else if (a->base && !j.m.adapter_dir)
 		err_set(err, EX_USAGE, "-m is for an adapter's base, and '%s' is no adapter", t->argv[0]);
 	else
@@ -121,10 +133,12 @@ int verb_merge(const struct tool *t, const struct args *a, struct err *err)
 	bool gguf;
 	int rc = -1, adapter;
 
-	if (wants_gguf(a, &gguf, err) < 0 || wanted_dtype(a, gguf, &j.dtype, err) < 0 || (adapter = is_adapter(a->adapter, err)) < 0)
+	if (wants_gguf(a, &gguf, err) < 0 || wanted_dtype(a, gguf, &j.dtype, err) < 0 ||
+		(adapter = is_adapter(a->adapter, err)) < 0)
 		return -1;
 	if (!adapter && file_exists(a->adapter))
-		return err_set(err, EX_DATAERR, "'%s' is no PEFT folder: it has no adapter_config.json", a->adapter);
+		return err_set(
+			err, EX_DATAERR, "'%s' is no PEFT folder: it has no adapter_config.json", a->adapter);
 	if (modelfile_open(&j.m, a->adapter, a->base, true, err) < 0)
 		return -1;
 	if (check_base(&j.m, err) == 0 && adapter_open(&ad, j.m.adapter_dir, &j.m, err) == 0) {

@@ -1,4 +1,7 @@
-/* The tokenizer as GGUF keys: every id, merges, special ids, BOS and EOS rules, the chat template (K8, R10). */
+/*
+ * The tokenizer as GGUF keys: every id, merges, special ids, BOS and EOS rules, the chat template
+ * (K8, R10).
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,8 +53,10 @@ static int put_tokens(struct gguf_w *w, const struct tokenizer *t, size_t rows, 
 			buf_printf(&s.text, "[PAD%zu]", s.n);
 		else
 			tokenizer_spelling(t, (uint32_t)s.n, &s.text);
-		types[s.n] = kind == TOKEN_NORMAL ? TYPE_NORMAL : kind == TOKEN_SPECIAL ? TYPE_CONTROL : kind == TOKEN_ADDED ? TYPE_USER_DEFINED :
-			TYPE_UNUSED;
+		types[s.n] = kind == TOKEN_NORMAL ? TYPE_NORMAL
+			: kind == TOKEN_SPECIAL       ? TYPE_CONTROL
+			: kind == TOKEN_ADDED         ? TYPE_USER_DEFINED
+										  : TYPE_UNUSED;
 		s.end[s.n] = s.text.n;
 	}
 	rc = put_strs(w, "tokenizer.ggml.tokens", &s, err);
@@ -88,12 +93,14 @@ static int put_merges(struct gguf_w *w, const struct tokenizer *t, struct err *e
 }
 
 /*
- * Of the ids that end an answer GGUF names the end of text (eos), of a turn (eot) and of a message (eom).  eos is the tokenizer's own; what
- * is left of the list goes to eot, first a token that is known as one.
+ * Of the ids that end an answer GGUF names the end of text (eos), of a turn (eot) and of a message
+ * (eom).  eos is the tokenizer's own; what is left of the list goes to eot, first a token that is
+ * known as one.
  */
 static void put_stops(struct gguf_w *w, const struct job *j, const struct tokenizer *t)
 {
-	static const char *const turns[] = { "<|eot_id|>", "<|im_end|>", "<end_of_turn>", "<|end|>", "<|endoftext|>" };
+	static const char *const turns[] = { "<|eot_id|>", "<|im_end|>", "<end_of_turn>", "<|end|>",
+		"<|endoftext|>" };
 	uint32_t stops[32];
 	size_t n = tokenizer_stop_ids(t, stops), left = 0;
 	int64_t eos = tokenizer_eos(t), eom = tokenizer_find(t, "<|eom_id|>"), eot = -1;
@@ -121,7 +128,8 @@ static void put_stops(struct gguf_w *w, const struct job *j, const struct tokeni
 	if (has_eom && eom != eos && eom != eot)
 		gguf_w_u32(w, "tokenizer.ggml.eom_token_id", (uint32_t)eom);
 	if (left)
-		tool_warn(j->tool, "%zu of the %zu ids that end an answer have no place in a GGUF file", left, n);
+		tool_warn(
+			j->tool, "%zu of the %zu ids that end an answer have no place in a GGUF file", left, n);
 }
 
 /* The tokenizer that goes along: the adapter's own, if it has one. */
@@ -144,12 +152,14 @@ int gguf_tokenizer(struct gguf_w *w, const struct job *j, struct err *err)
 	pre = tokenizer_gguf_pre(t);
 	chat = tokenizer_chat_template(t);
 	if (!pre) {
-		err_set(err, EX_DATAERR, "%s: GGUF has no name for the pre-tokenizer '%s'", tokenizer_source(t), tokenizer_pretokenizer(t));
+		err_set(err, EX_DATAERR, "%s: GGUF has no name for the pre-tokenizer '%s'",
+			tokenizer_source(t), tokenizer_pretokenizer(t));
 		goto done;
 	}
 	if (tokenizer_vocab(t) > rows) {
-		err_set(err, EX_DATAERR, "%s: the tokenizer has %u ids, but the model's embedding only %u rows", tokenizer_source(t),
-			tokenizer_vocab(t), rows);
+		err_set(err, EX_DATAERR,
+			"%s: the tokenizer has %u ids, but the model's embedding only %u rows",
+			tokenizer_source(t), tokenizer_vocab(t), rows);
 		goto done;
 	}
 	gguf_w_str(w, "tokenizer.ggml.model", "gpt2", 4);

@@ -56,7 +56,8 @@ static void tell_tensor(struct report *r, const struct tensor *t)
 	size_t n = (size_t)snprintf(shape, sizeof(shape), "[");
 
 	for (int i = 0; i < t->ndim && n < sizeof(shape) - 24; i++)
-		n += (size_t)snprintf(shape + n, sizeof(shape) - n, "%s%llu", i ? ", " : "", (unsigned long long)t->shape[i]);
+		n += (size_t)snprintf(
+			shape + n, sizeof(shape) - n, "%s%llu", i ? ", " : "", (unsigned long long)t->shape[i]);
 	if (!r->json) {
 		snprintf(shape + n, sizeof(shape) - n, "]");
 		snprintf(line, sizeof(line), "%-5s %-14s %s", dtype_word(t->dtype), shape, t->name);
@@ -95,8 +96,8 @@ static void tell_rope(struct report *r, const struct arch *a)
 	if (a->rope == ROPE_LINEAR)
 		snprintf(line, sizeof(line), "linear, factor %g", a->rope_factor);
 	else if (a->rope == ROPE_LLAMA3)
-		snprintf(line, sizeof(line), "llama3, factor %g, low %g, high %g, original %d", a->rope_factor, a->rope_low_freq, a->rope_high_freq,
-			a->rope_original);
+		snprintf(line, sizeof(line), "llama3, factor %g, low %g, high %g, original %d",
+			a->rope_factor, a->rope_low_freq, a->rope_high_freq, a->rope_original);
 	else
 		snprintf(line, sizeof(line), "%s", a->rope == ROPE_NONE ? "no rope" : "none");
 	report_num(r, "rope_theta", a->rope_theta);
@@ -106,7 +107,8 @@ static void tell_rope(struct report *r, const struct arch *a)
 static void tell_arch(struct report *r, const struct arch *a)
 {
 	const struct { const char *name; int v; } sizes[] = {
-		{ "dim", a->dim }, { "layers", a->layers }, { "heads", a->heads }, { "kv_heads", a->kv_heads }, { "head_dim", a->head_dim },
+		{ "dim", a->dim }, { "layers", a->layers }, { "heads", a->heads }, { "kv_heads",
+			a->kv_heads }, { "head_dim", a->head_dim },
 		{ "ffn_dim", a->ffn_dim }, { "vocab", a->vocab }, { "max_positions", a->max_positions },
 	};
 	const char *biases[3];
@@ -212,7 +214,8 @@ static void tell_origin(struct report *r, const char *dir)
 
 /* ---- the kinds ---- */
 
-static int tell_identity(struct report *r, const struct args *a, const struct modelfile *m, struct err *err)
+static int tell_identity(
+	struct report *r, const struct args *a, const struct modelfile *m, struct err *err)
 {
 	char hex[SHA256_HEX];
 
@@ -225,7 +228,8 @@ static int tell_identity(struct report *r, const struct args *a, const struct mo
 }
 
 /* A file that these programs can't compute with is still shown: its tensors, and why not. */
-static int tell_unsupported(struct report *r, const struct tool *t, const char *path, bool gguf, const struct err *why, struct err *err)
+static int tell_unsupported(struct report *r, const struct tool *t, const char *path, bool gguf,
+	const struct err *why, struct err *err)
 {
 	struct safetensors *st = NULL;
 	struct gguf *g = NULL;
@@ -246,7 +250,8 @@ static int tell_unsupported(struct report *r, const struct tool *t, const char *
 	return 0;
 }
 
-static int tell_model(struct report *r, const struct tool *t, const struct args *a, const char *path, bool gguf, struct err *err)
+static int tell_model(struct report *r, const struct tool *t, const struct args *a,
+	const char *path, bool gguf, struct err *err)
 {
 	struct modelfile m;
 	struct err why = {0};
@@ -296,7 +301,8 @@ static int tell_adapter(struct report *r, const struct tool *t, const char *dir,
 	return 0;
 }
 
-static int tell_tensor_file(struct report *r, const struct tool *t, const char *path, struct err *err)
+static int tell_tensor_file(
+	struct report *r, const struct tool *t, const char *path, struct err *err)
 {
 	struct safetensors *st;
 	struct list l;
@@ -311,7 +317,8 @@ static int tell_tensor_file(struct report *r, const struct tool *t, const char *
 	return 0;
 }
 
-static int tell_gguf_adapter(struct report *r, const struct tool *t, const char *path, struct err *err)
+static int tell_gguf_adapter(
+	struct report *r, const struct tool *t, const char *path, struct err *err)
 {
 	struct gguf *g;
 	struct gguf_str s = {0};
@@ -366,7 +373,8 @@ static int tell_steps(struct report *r, const char *run, const char *latest, str
 	return n > 0 && !names ? -1 : 0;
 }
 
-static int tell(struct report *r, const struct tool *t, const struct args *a, const char *path, struct err *err)
+static int tell(
+	struct report *r, const struct tool *t, const struct args *a, const char *path, struct err *err)
 {
 	struct thing x;
 	char *latest;
@@ -381,7 +389,8 @@ static int tell(struct report *r, const struct tool *t, const struct args *a, co
 			return -1;
 		rc = tell_steps(r, path, latest, err);
 		if (rc == 0 && (rc = kind_of(&x, latest, err)) == 0)
-			rc = x.kind == KIND_ADAPTER ? tell_adapter(r, t, latest, err) : tell_model(r, t, a, latest, false, err);
+			rc = x.kind == KIND_ADAPTER ? tell_adapter(r, t, latest, err)
+										: tell_model(r, t, a, latest, false, err);
 		free(latest);
 		return rc;
 	case KIND_ADAPTER:

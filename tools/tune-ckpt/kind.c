@@ -48,8 +48,11 @@ static int kind_of_dir(struct thing *x, const char *path, struct err *err)
 	else if (!x->checkpoint && (has_folder(path, "steps") || has_folder(path, "latest")))
 		x->kind = KIND_RUN;
 	else
-		return err_set(err, EX_DATAERR, "'%s' is neither a model nor an adapter nor a run: it has no config.json, adapter_config.json or "
-			"steps folder", path);
+		return err_set(err, EX_DATAERR,
+			"'%s' is neither a model nor an adapter nor a run: it has no config.json, "
+			"adapter_config.json or "
+			"steps folder",
+			path);
 	return 0;
 }
 

@@ -21,7 +21,8 @@ static const char *const names[] = { "inspect", "convert", "merge", "verify", "d
 static int usage(const struct tool *t, const struct args *a, const struct verb *v, struct err *err)
 {
 	const struct { char letter; const char *name; bool given; } opts[] = {
-		{ 't', "--to", a->to }, { 'd', "--dtype", a->dtype }, { 'o', "-o", a->out }, { 'm', "-m", a->base }, { 'a', "-a", a->adapter },
+		{ 't', "--to", a->to }, { 'd', "--dtype", a->dtype }, { 'o', "-o", a->out }, { 'm', "-m",
+			a->base }, { 'a', "-a", a->adapter },
 		{ 'e', "--each", a->each }, { 'f', "--force", a->force }, { 'H', "--hash", a->hash },
 	};
 
@@ -32,8 +33,12 @@ static int usage(const struct tool *t, const struct args *a, const struct verb *
 			return err_set(err, EX_USAGE, "%s needs %s", v->name, opts[i].name);
 	}
 	if (t->argc < v->min || t->argc > v->max)
-		return err_set(err, EX_USAGE, "%s takes %s, found %d", v->name, v->max == 0 ? "no operands" : v->max == 1 ? "one model" :
-			v->max == 2 ? "two models" : "at least one path", t->argc);
+		return err_set(err, EX_USAGE, "%s takes %s, found %d", v->name,
+			v->max == 0       ? "no operands"
+				: v->max == 1 ? "one model"
+				: v->max == 2 ? "two models"
+							  : "at least one path",
+			t->argc);
 	return 0;
 }
 
@@ -42,17 +47,23 @@ int main(int argc, char **argv)
 	struct args a = {0};
 	const struct opt opts[] = {
 		{ 0, "to", "FORMAT", OPT_STR, &a.to, "hf or gguf (default: by the name of the output)" },
-		{ 0, "dtype", "TYPE", OPT_STR, &a.dtype, "fp32, bf16, fp16; for GGUF also q8_0 (default: the source's)" },
+		{ 0, "dtype", "TYPE", OPT_STR, &a.dtype,
+			"fp32, bf16, fp16; for GGUF also q8_0 (default: the source's)" },
 		{ 'o', "output", "OUT", OPT_STR, &a.out, "the folder or .gguf file to write" },
-		{ 'm', "model", "BASE", OPT_STR, &a.base, "the adapter's base model, if not where the adapter says" },
-		{ 'a', "adapter", "ADAPTER", OPT_STR, &a.adapter, "PEFT folder, checkpoint or run to merge" },
+		{ 'm', "model", "BASE", OPT_STR, &a.base,
+			"the adapter's base model, if not where the adapter says" },
+		{ 'a', "adapter", "ADAPTER", OPT_STR, &a.adapter,
+			"PEFT folder, checkpoint or run to merge" },
 		{ 0, "force", NULL, OPT_FLAG, &a.force, "replace an existing output" },
 		{ 0, "hash", NULL, OPT_FLAG, &a.hash, "inspect: compute the identity (reads every byte)" },
-		{ 0, "each", "-", OPT_STR, &a.each, "verify: the checkpoints of save events on standard input, which is passed on" },
+		{ 0, "each", "-", OPT_STR, &a.each,
+			"verify: the checkpoints of save events on standard input, which is passed on" },
 		{ 0 }
 	};
-	struct tool t = { "tune-ckpt", "inspect [--hash] PATH...\nconvert [--to hf|gguf] [--dtype TYPE] [-m BASE] -o OUT MODEL\n"
-		"merge [-m BASE] -a ADAPTER [--to hf|gguf] [--dtype TYPE] -o OUT\nverify PATH... | --each -\ndiff A B",
+	struct tool t = { "tune-ckpt",
+		"inspect [--hash] PATH...\nconvert [--to hf|gguf] [--dtype TYPE] [-m BASE] -o OUT MODEL\n"
+		"merge [-m BASE] -a ADAPTER [--to hf|gguf] [--dtype TYPE] -o OUT\nverify PATH... | --each "
+		"-\ndiff A B",
 		"Look at model files, convert, merge, verify and compare them.", opts, .verbs = names };
 	struct err err = {0};
 	const struct verb *v = verbs;

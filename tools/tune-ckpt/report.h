@@ -6,7 +6,8 @@
 struct report { bool json; struct buf b; struct json_w w; };
 void report_begin(struct report *r, bool json);
 void report_str(struct report *r, const char *name, const char *value);
-void report_int(struct report *r, const char *name, int64_t value);        /* text: with thousands' commas */
+/* text: with thousands' commas */
+void report_int(struct report *r, const char *name, int64_t value);
 void report_num(struct report *r, const char *name, double value);
 /* A list of words: text joins them with spaces. */
 void report_strs(struct report *r, const char *name, const char *const *values, size_t n);

@@ -1,4 +1,7 @@
-/* A model as one GGUF file: keys, the whole tokenizer, matrices in the wanted type, vectors in F32 as llama.cpp wants them. */
+/*
+ * A model as one GGUF file: keys, the whole tokenizer, matrices in the wanted type, vectors in F32
+ * as llama.cpp wants them.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,7 +33,8 @@ static int put(void *ctx, const void *p, size_t n, struct err *err)
 }
 
 /* Name the tensors; *freqs (owned by the caller) are rope's divisors if there are any (R8). */
-static int declare(const struct job *j, struct gguf_w *w, float **freqs, uint64_t *bytes, struct err *err)
+static int declare(
+	const struct job *j, struct gguf_w *w, float **freqs, uint64_t *bytes, struct err *err)
 {
 	const struct modelfile *m = &j->m;
 	uint64_t half = (uint64_t)m->arch.head_dim / 2;
@@ -45,13 +49,15 @@ static int declare(const struct job *j, struct gguf_w *w, float **freqs, uint64_
 	}
 	for (size_t i = 0; i < m->ntensors; i++) {
 		*bytes += dtype_bytes(type_of(j, i), tensor_count(m->src[i]));
-		if (gguf_w_tensor(w, m->tensors[i].gguf_name, type_of(j, i), m->tensors[i].ndim, m->tensors[i].shape, err) < 0)
+		if (gguf_w_tensor(w, m->tensors[i].gguf_name, type_of(j, i), m->tensors[i].ndim,
+				m->tensors[i].shape, err) < 0)
 			return -1;
 	}
 	return 0;
 }
 
-static int write_data(const struct job *j, struct gguf_w *g, const float *freqs, uint64_t total, struct err *err)
+static int write_data(
+	const struct job *j, struct gguf_w *g, const float *freqs, uint64_t total, struct err *err)
 {
 	struct weights w = {0};
 	struct progress bar;
@@ -85,8 +91,9 @@ int write_gguf(const struct job *j, struct err *err)
 	int rc = -1;
 
 	model_name(&j->m, &name);
-	if (buf_ok(&name, err) < 0 || gguf_w_new(&w, err) < 0 || arch_to_gguf(&j->m.arch, w, name.p, matrix_type(j), err) < 0
-		|| gguf_tokenizer(w, j, err) < 0 || declare(j, w, &freqs, &bytes, err) < 0)
+	if (buf_ok(&name, err) < 0 || gguf_w_new(&w, err) < 0 ||
+		arch_to_gguf(&j->m.arch, w, name.p, matrix_type(j), err) < 0 ||
+		gguf_tokenizer(w, j, err) < 0 || declare(j, w, &freqs, &bytes, err) < 0)
 		goto done;
 	if (outfile_open(&f, j->args->out, j->args->force, err) < 0)
 		goto done;

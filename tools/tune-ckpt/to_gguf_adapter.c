@@ -1,4 +1,7 @@
-/* A PEFT adapter as llama.cpp's GGUF adapter: NAME.lora_a [r, in], NAME.lora_b [out, r], alpha; rows of q and k in GGUF's order (R7). */
+/*
+ * A PEFT adapter as llama.cpp's GGUF adapter: NAME.lora_a [r, in], NAME.lora_b [out, r], alpha;
+ * rows of q and k in GGUF's order (R7).
+ */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,15 +19,19 @@ static enum dtype type_of(const struct job *j, const struct tensor *t)
 static int refuse(const struct job *j, const struct adapter *ad, struct err *err)
 {
 	if (ad->peft.nmodules)
-		return err_set(err, EX_DATAERR, "a GGUF adapter can't hold modules_to_save ('%s'): merge '%s' into its base instead",
+		return err_set(err, EX_DATAERR,
+			"a GGUF adapter can't hold modules_to_save ('%s'): merge '%s' into its base instead",
 			ad->peft.modules_to_save[0], j->m.adapter_dir);
 	if (j->dtype == DT_Q8_0)
 		return err_set(err, EX_USAGE, "--dtype q8_0 is not for adapters");
 	return 0;
 }
 
-/* llama.cpp scales by alpha/rank: an rslora alpha is given so that this comes to alpha/sqrt(rank). */
-static void put_keys(struct gguf_w *w, const struct job *j, const struct adapter *ad, const char *name)
+/*
+ * llama.cpp scales by alpha/rank: an rslora alpha is given so that this comes to alpha/sqrt(rank).
+ */
+static void put_keys(
+	struct gguf_w *w, const struct job *j, const struct adapter *ad, const char *name)
 {
 	const struct family *f = family_by_type(j->m.arch.family, strlen(j->m.arch.family));
 
@@ -35,8 +42,8 @@ static void put_keys(struct gguf_w *w, const struct job *j, const struct adapter
 	gguf_w_f32(w, "adapter.lora.alpha", (float)(ad->scale * ad->peft.rank));
 }
 
-static int declare_one(struct gguf_w *w, const struct job *j, size_t i, const char *suffix, const struct tensor *t, uint64_t *bytes,
-	struct err *err)
+static int declare_one(struct gguf_w *w, const struct job *j, size_t i, const char *suffix,
+	const struct tensor *t, uint64_t *bytes, struct err *err)
 {
 	char name[96];
 
@@ -46,23 +53,28 @@ static int declare_one(struct gguf_w *w, const struct job *j, size_t i, const ch
 }
 
 /* heads > 0: rows in the order of that many heads of GGUF. */
-static int put_one(struct gguf_w *w, const struct job *j, const struct tensor *t, int heads, struct err *err)
+static int put_one(
+	struct gguf_w *w, const struct job *j, const struct tensor *t, int heads, struct err *err)
 {
 	uint64_t rows = t->shape[0], width = t->shape[1];
-	float *x = mem_zalloc(tensor_count(t), sizeof(*x), err), *y = mem_zalloc(tensor_count(t), sizeof(*y), err);
+	float *x = mem_zalloc(tensor_count(t), sizeof(*x), err),
+		  *y = mem_zalloc(tensor_count(t), sizeof(*y), err);
 	int rc = -1;
 
 	if (!x || !y)
 		goto done;
 	dtype_to_f32(t->dtype, t->data, tensor_count(t), x);
 	for (uint64_t r = 0; r < rows; r++)
-		memcpy(y + (heads ? gguf_row(r, heads, rows) : r) * width, x + r * width, width * sizeof(*x));
+		memcpy(
+			y + (heads ? gguf_row(r, heads, rows) : r) * width, x + r * width, width * sizeof(*x));
 	for (size_t k = 0; type_of(j, t) == DT_F16 && k < tensor_count(t); k++)
 		if (fabsf(y[k]) >= 65520 && isfinite(y[k])) {
-			err_set(err, EX_DATAERR, "%s: tensor '%s' holds %g, which fp16 can't; use bf16 or fp32", t->file, t->name, (double)y[k]);
+			err_set(err, EX_DATAERR, "%s: tensor '%s' holds %g, which fp16 can't; use bf16 or fp32",
+				t->file, t->name, (double)y[k]);
 			goto done;
 		}
-	dtype_from_f32(type_of(j, t), y, tensor_count(t), x);   /* float types only, and none is wider than fp32 */
+	/* float types only, and none is wider than fp32 */
+	dtype_from_f32(type_of(j, t), y, tensor_count(t), x);
 	rc = gguf_w_data(w, x, dtype_bytes(type_of(j, t), tensor_count(t)), err);
 done:
 	free(x);
@@ -70,7 +82,8 @@ done:
 	return rc;
 }
 
-static int write_file(struct gguf_w *w, const struct job *j, const struct adapter *ad, struct err *err)
+static int write_file(
+	struct gguf_w *w, const struct job *j, const struct adapter *ad, struct err *err)
 {
 	struct outfile f = { .slot = -1 };
 	uint64_t bytes = 0, params = 0;
@@ -83,7 +96,8 @@ static int write_file(struct gguf_w *w, const struct job *j, const struct adapte
 
 		if (!l->a)
 			continue;
-		if (declare_one(w, j, i, "lora_a", l->a, &bytes, err) < 0 || declare_one(w, j, i, "lora_b", l->b, &bytes, err) < 0)
+		if (declare_one(w, j, i, "lora_a", l->a, &bytes, err) < 0 ||
+			declare_one(w, j, i, "lora_b", l->b, &bytes, err) < 0)
 			return -1;
 		n += 2;
 		params += tensor_count(l->a) + tensor_count(l->b);
@@ -95,7 +109,9 @@ static int write_file(struct gguf_w *w, const struct job *j, const struct adapte
 	if (gguf_w_begin(w, f.fp, j->args->out, err) < 0)
 		goto done;
 	for (size_t i = 0; i < j->m.ntensors; i++)
-		if (ad->at[i].a && (put_one(w, j, ad->at[i].a, 0, err) < 0 || put_one(w, j, ad->at[i].b, j->m.tensors[i].gguf_heads, err) < 0))
+		if (ad->at[i].a &&
+			(put_one(w, j, ad->at[i].a, 0, err) < 0 ||
+				put_one(w, j, ad->at[i].b, j->m.tensors[i].gguf_heads, err) < 0))
 			goto done;
 	rc = gguf_w_finish(w, err) < 0 ? -1 : outfile_commit(&f, err);
 done:

@@ -10,7 +10,10 @@
 
 static const uint64_t SHARD_MAX = 5ull << 30;   /* bytes a file, as others split */
 
-/* --dtype; else a Hugging Face source's own types, a GGUF's commonest one, bf16 if that is quantised. */
+/*
+ * --dtype; else a Hugging Face source's own types, a GGUF's commonest one, bf16 if that is
+ * quantised.
+ */
 static enum dtype type_of(const struct job *j, size_t i)
 {
 	enum dtype t = j->m.gguf ? modelfile_dtype(&j->m) : j->m.src[i]->dtype;
@@ -34,11 +37,13 @@ static int write_weights(const struct job *j, const char *dir, struct err *err)
 	uint64_t total = 0, written = 0;
 	int rc = -1;
 
-	if (weights_init(&w, m, j->ad, false, err) < 0 || st_writer_new(&st, dir, "model", SHARD_MAX, err) < 0)
+	if (weights_init(&w, m, j->ad, false, err) < 0 ||
+		st_writer_new(&st, dir, "model", SHARD_MAX, err) < 0)
 		goto done;
 	for (size_t i = 0; i < m->ntensors; i++) {
 		total += tensor_count(m->src[i]) * (uint64_t)dtype_info[type_of(j, i)].bytes;
-		if (st_writer_add(st, m->tensors[i].name, type_of(j, i), m->tensors[i].ndim, m->tensors[i].shape, err) < 0)
+		if (st_writer_add(st, m->tensors[i].name, type_of(j, i), m->tensors[i].ndim,
+				m->tensors[i].shape, err) < 0)
 			goto done;
 	}
 	say_size(j, m->ntensors, arch_param_count(&m->arch), dtype_word(type_of(j, 0)), total);
@@ -48,7 +53,8 @@ static int write_weights(const struct job *j, const char *dir, struct err *err)
 	for (size_t i = 0; i < m->ntensors; i++) {
 		if (weights_put(&w, i, type_of(j, i), put, st, err) < 0)
 			break;
-		progress_update(&bar, written += tensor_count(m->src[i]) * (uint64_t)dtype_info[type_of(j, i)].bytes, "");
+		progress_update(&bar,
+			written += tensor_count(m->src[i]) * (uint64_t)dtype_info[type_of(j, i)].bytes, "");
 	}
 	progress_end(&bar);
 	rc = written < total ? -1 : st_writer_finish(st, err);
@@ -78,7 +84,9 @@ static int write_text(const char *dir, const char *name, const struct buf *text,
 /* The source's config.json with another dtype: all else as it is written there. */
 static void rewrite_config(const struct json *config, enum dtype t, struct buf *out)
 {
-	static const char *const names[] = { [DT_F32] = "float32", [DT_F16] = "float16", [DT_BF16] = "bfloat16" };
+	static const char *const names[] = {
+		[DT_F32] = "float32", [DT_F16] = "float16", [DT_BF16] = "bfloat16"
+	};
 	struct json_w w = { .out = out, .indent = 2 };
 	bool said = false;
 
@@ -126,7 +134,10 @@ done:
 	return rc;
 }
 
-/* generation_config.json: every id that ends an answer, so that other programs stop where the GGUF's would (E4). */
+/*
+ * generation_config.json: every id that ends an answer, so that other programs stop where the
+ * GGUF's would (E4).
+ */
 static int write_generation_config(const struct tokenizer *tok, const char *dir, struct err *err)
 {
 	uint32_t stops[32];
@@ -180,7 +191,8 @@ int write_hf(const struct job *j, struct err *err)
 
 	if (outdir_open(&d, j->args->out, j->args->force, err) < 0)
 		goto done;
-	if (write_tokenizer(j, d.tmp, err) < 0 || write_config(j, d.tmp, err) < 0 || write_weights(j, d.tmp, err) < 0)
+	if (write_tokenizer(j, d.tmp, err) < 0 || write_config(j, d.tmp, err) < 0 ||
+		write_weights(j, d.tmp, err) < 0)
 		goto done;
 	rc = outdir_commit(&d, err);
 done:

@@ -1,4 +1,7 @@
-/* verify: hashes of checkpoints, whole headers, finite numbers, a model's tensors and tokenizer that fit together. */
+/*
+ * verify: hashes of checkpoints, whole headers, finite numbers, a model's tensors and tokenizer
+ * that fit together.
+ */
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>
@@ -15,7 +18,8 @@ enum { CHUNK = 1 << 16 };
 
 static int check_finite(const struct tensor *t, struct verdict *v, float *x, struct err *err)
 {
-	size_t block = (size_t)dtype_info[t->dtype].block, size = (size_t)dtype_info[t->dtype].bytes, n = t->bytes / size * block;
+	size_t block = (size_t)dtype_info[t->dtype].block, size = (size_t)dtype_info[t->dtype].bytes,
+		   n = t->bytes / size * block;
 	uint64_t bad = 0;
 
 	v->tensors++;
@@ -30,7 +34,8 @@ static int check_finite(const struct tensor *t, struct verdict *v, float *x, str
 			bad += !isfinite(x[i]);
 	}
 	if (bad)
-		return err_set(err, EX_DATAERR, "%s: tensor '%s' holds %llu numbers that are NaN or Inf", t->file, t->name, (unsigned long long)bad);
+		return err_set(err, EX_DATAERR, "%s: tensor '%s' holds %llu numbers that are NaN or Inf",
+			t->file, t->name, (unsigned long long)bad);
 	return 0;
 }
 
@@ -67,7 +72,9 @@ static int check_tokenizer(const struct modelfile *m, struct err *err)
 	ids = tokenizer_vocab(t);
 	tokenizer_close(t);
 	if (ids > (uint32_t)m->arch.vocab)
-		return err_set(err, EX_DATAERR, "%s: the tokenizer has %u ids, but the model's embedding only %d rows", m->path, ids, m->arch.vocab);
+		return err_set(err, EX_DATAERR,
+			"%s: the tokenizer has %u ids, but the model's embedding only %d rows", m->path, ids,
+			m->arch.vocab);
 	return 0;
 }
 
@@ -86,7 +93,8 @@ static int check_model(const char *path, struct verdict *v, struct err *err)
 }
 
 /* A and B of every pair are there and not empty (R6). */
-static int check_pairs(const struct safetensors *st, const struct peft *p, const char *dir, struct err *err)
+static int check_pairs(
+	const struct safetensors *st, const struct peft *p, const char *dir, struct err *err)
 {
 	size_t a = 0, b = 0;
 
@@ -95,16 +103,22 @@ static int check_pairs(const struct safetensors *st, const struct peft *p, const
 
 		if (t->bytes == 0)
 			return err_set(err, EX_DATAERR, "%s: tensor '%s' has no elements", t->file, t->name);
-		a += has_suffix(t->name, ".lora_A.weight") && t->ndim == 2 && t->shape[0] == (uint64_t)p->rank;
-		b += has_suffix(t->name, ".lora_B.weight") && t->ndim == 2 && t->shape[1] == (uint64_t)p->rank;
+		a += has_suffix(t->name, ".lora_A.weight") && t->ndim == 2 &&
+			t->shape[0] == (uint64_t)p->rank;
+		b += has_suffix(t->name, ".lora_B.weight") && t->ndim == 2 &&
+			t->shape[1] == (uint64_t)p->rank;
 	}
 	if (a == 0 || a != b || safetensors_count(st) - a - b != p->nmodules)
-		return err_set(err, EX_DATAERR, "%s: %zu lora_A, %zu lora_B of rank %d and %zu other tensors are no whole adapter", dir, a, b, p->rank,
-			safetensors_count(st) - a - b);
+		return err_set(err, EX_DATAERR,
+			"%s: %zu lora_A, %zu lora_B of rank %d and %zu other tensors are no whole adapter", dir,
+			a, b, p->rank, safetensors_count(st) - a - b);
 	return 0;
 }
 
-/* The base may be elsewhere: what can be said without it is checked, and with it the names and shapes too. */
+/*
+ * The base may be elsewhere: what can be said without it is checked, and with it the names and
+ * shapes too.
+ */
 static int check_adapter(const char *dir, struct verdict *v, struct err *err)
 {
 	struct safetensors *st = NULL;
@@ -116,7 +130,8 @@ static int check_adapter(const char *dir, struct verdict *v, struct err *err)
 
 	if (peft_read(&p, dir, err) < 0)
 		return -1;
-	if (adapter_weights(&st, dir, err) < 0 || check_pairs(st, &p, dir, err) < 0 || check_safetensors(st, v, err) < 0)
+	if (adapter_weights(&st, dir, err) < 0 || check_pairs(st, &p, dir, err) < 0 ||
+		check_safetensors(st, v, err) < 0)
 		goto done;
 	rc = 0;
 	if (modelfile_open(&m, dir, NULL, false, &no_base) == 0) {
@@ -176,10 +191,14 @@ static int check_gguf_file(const char *path, struct verdict *v, struct err *err)
 
 static int is_step(const struct dirent *e)
 {
-	return !strncmp(e->d_name, "step-", 5) && e->d_name[5] && !e->d_name[5 + strspn(e->d_name + 5, "0123456789")];
+	return !strncmp(e->d_name, "step-", 5) && e->d_name[5] &&
+		!e->d_name[5 + strspn(e->d_name + 5, "0123456789")];
 }
 
-/* A step that was not finished has no tune.json, which is an error here, though not for a run that goes on. */
+/*
+ * A step that was not finished has no tune.json, which is an error here, though not for a run that
+ * goes on.
+ */
 static int check_step(const char *dir, struct verdict *v, struct err *err)
 {
 	struct thing x;
@@ -228,9 +247,11 @@ int verify_path(const char *path, struct verdict *v, struct err *err)
 	if (rc == 0 && x.checkpoint)
 		rc = check_step(path, v, &v->why);
 	else if (rc == 0)
-		rc = x.kind == KIND_RUN ? check_run(path, v, &v->why) : x.kind == KIND_ADAPTER ? check_adapter(path, v, &v->why) :
-			x.kind == KIND_TENSORS ? check_tensors(path, v, &v->why) : x.kind == KIND_ADAPTER_GGUF ? check_gguf_file(path, v, &v->why) :
-			check_model(path, v, &v->why);
+		rc = x.kind == KIND_RUN           ? check_run(path, v, &v->why)
+			: x.kind == KIND_ADAPTER      ? check_adapter(path, v, &v->why)
+			: x.kind == KIND_TENSORS      ? check_tensors(path, v, &v->why)
+			: x.kind == KIND_ADAPTER_GGUF ? check_gguf_file(path, v, &v->why)
+										  : check_model(path, v, &v->why);
 	if (rc < 0 && v->why.code == EX_OSERR) {
 		*err = v->why;
 		return -1;
@@ -271,7 +292,9 @@ int verb_verify(const struct tool *t, const struct args *a, struct err *err)
 	int bad = 0;
 
 	if (a->each && (t->argc || strcmp(a->each, "-")))
-		return err_set(err, EX_USAGE, t->argc ? "verify takes paths or --each -, not both" : "--each takes '-', standard input, only");
+		return err_set(err, EX_USAGE,
+			t->argc ? "verify takes paths or --each -, not both"
+					: "--each takes '-', standard input, only");
 	if (a->each)
 		return verify_each(err);
 	if (!t->argc)

@@ -8,7 +8,8 @@
 
 enum { CHUNK = 1 << 20 };   /* elements, or one row (one head of rows) if that is more */
 
-int weights_init(struct weights *w, const struct modelfile *m, const struct adapter *ad, bool gguf, struct err *err)
+int weights_init(struct weights *w, const struct modelfile *m, const struct adapter *ad, bool gguf,
+	struct err *err)
 {
 	*w = (struct weights){ .m = m, .ad = ad, .gguf = gguf };
 	return ad ? pool_new(&w->pool, 0, err) : 0;
@@ -39,8 +40,8 @@ static int make_room(struct weights *w, size_t n, struct err *err)
 }
 
 /*
- * v to fp32, rounded to odd: the last bit says that something was cut off.  Rounding that to a narrower type is then the same as
- * rounding v itself once.
+ * v to fp32, rounded to odd: the last bit says that something was cut off.  Rounding that to a
+ * narrower type is then the same as rounding v itself once.
  */
 static float round_odd(double v)
 {
@@ -87,15 +88,20 @@ static void add_row(void *ctx, long row, int worker)
 	}
 }
 
-static int read_delta(struct delta *d, const struct weights *w, const struct lora *l, enum dtype t, struct err *err)
+static int read_delta(
+	struct delta *d, const struct weights *w, const struct lora *l, enum dtype t, struct err *err)
 {
-	*d = (struct delta){ .width = l->a->shape[1], .rank = w->ad->peft.rank, .scale = w->ad->scale, .narrow = t == DT_BF16 || t == DT_F16 };
+	*d = (struct delta){ .width = l->a->shape[1],
+		.rank = w->ad->peft.rank,
+		.scale = w->ad->scale,
+		.narrow = t == DT_BF16 || t == DT_F16 };
 	d->a = mem_zalloc(tensor_count(l->a), sizeof(*d->a), err);
 	d->b = mem_zalloc(tensor_count(l->b), sizeof(*d->b), err);
 	d->sum = mem_zalloc(d->width * (uint64_t)pool_threads(w->pool), sizeof(*d->sum), err);
 	if (!d->a || !d->b || !d->sum)
 		return -1;
-	dtype_to_f32(l->a->dtype, l->a->data, tensor_count(l->a), d->a);   /* float types: adapter_open has looked */
+	/* float types: adapter_open has looked */
+	dtype_to_f32(l->a->dtype, l->a->data, tensor_count(l->a), d->a);
 	dtype_to_f32(l->b->dtype, l->b->data, tensor_count(l->b), d->b);
 	return 0;
 }
@@ -107,24 +113,30 @@ static void release_delta(struct delta *d)
 	free(d->sum);
 }
 
-/* Rows of whole heads from Hugging Face's half-split order to GGUF's; gguf_row is the map within each head. */
+/*
+ * Rows of whole heads from Hugging Face's half-split order to GGUF's; gguf_row is the map within
+ * each head.
+ */
 static void permute(const float *x, float *y, uint64_t rows, uint64_t width, uint64_t head_dim)
 {
 	for (uint64_t r = 0; r < rows; r++)
-		memcpy(y + (r / head_dim * head_dim + gguf_row(r % head_dim, 1, head_dim)) * width, x + r * width, width * sizeof(*x));
+		memcpy(y + (r / head_dim * head_dim + gguf_row(r % head_dim, 1, head_dim)) * width,
+			x + r * width, width * sizeof(*x));
 }
 
-static int check_range(const struct weights *w, size_t i, enum dtype t, const float *x, size_t n, struct err *err)
+static int check_range(
+	const struct weights *w, size_t i, enum dtype t, const float *x, size_t n, struct err *err)
 {
 	for (size_t k = 0; t == DT_F16 && k < n; k++)
 		if (fabsf(x[k]) >= 65520 && isfinite(x[k]))
-			return err_set(err, EX_DATAERR, "%s: tensor '%s' holds %g, which fp16 can't; use bf16 or fp32", w->m->path,
+			return err_set(err, EX_DATAERR,
+				"%s: tensor '%s' holds %g, which fp16 can't; use bf16 or fp32", w->m->path,
 				w->m->tensors[i].name, (double)x[k]);
 	return 0;
 }
 
-static int put_rows(struct weights *w, size_t i, uint64_t row0, uint64_t rows, enum dtype t, struct delta *d, put_fn *put, void *ctx,
-	struct err *err)
+static int put_rows(struct weights *w, size_t i, uint64_t row0, uint64_t rows, enum dtype t,
+	struct delta *d, put_fn *put, void *ctx, struct err *err)
 {
 	const struct arch_tensor *at = &w->m->tensors[i];
 	const struct tensor *full = w->ad ? w->ad->at[i].full : NULL;
@@ -147,8 +159,9 @@ static int put_rows(struct weights *w, size_t i, uint64_t row0, uint64_t rows, e
 	if (check_range(w, i, t, x, n, err) < 0)
 		return -1;
 	if (dtype_from_f32(t, x, n, w->y) < 0)
-		return err_set(err, EX_DATAERR, "%s: tensor '%s' holds numbers that %s can't (NaN, Inf or too large)", w->m->path, at->name,
-			dtype_word(t));
+		return err_set(err, EX_DATAERR,
+			"%s: tensor '%s' holds numbers that %s can't (NaN, Inf or too large)", w->m->path,
+			at->name, dtype_word(t));
 	return put(ctx, w->y, dtype_bytes(t, n), err);
 }
 

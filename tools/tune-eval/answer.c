@@ -42,7 +42,8 @@ static int on_token(void *ctx, size_t prompt, uint32_t id)
 	return rc;
 }
 
-static int answer_group(struct eval *e, const struct prompts *p, size_t first, size_t n, struct group *g, answer_fn *done, void *ctx, struct err *err)
+static int answer_group(struct eval *e, const struct prompts *p, size_t first, size_t n,
+	struct group *g, answer_fn *done, void *ctx, struct err *err)
 {
 	struct gen_prompt prompts[AT_ONCE];
 	struct gen_result results[AT_ONCE] = {{0}};
@@ -64,14 +65,15 @@ static int answer_group(struct eval *e, const struct prompts *p, size_t first, s
 	}
 	for (size_t i = 0; i < n; i++) {
 		if (!rc)
-			rc = done(ctx, first + i, g->watch[i].text.p ? g->watch[i].text.p : "", g->watch[i].text.n,
-				results[i].stopped || g->stopped[i], err);
+			rc = done(ctx, first + i, g->watch[i].text.p ? g->watch[i].text.p : "",
+				g->watch[i].text.n, results[i].stopped || g->stopped[i], err);
 		free(results[i].ids);
 	}
 	return rc;
 }
 
-int answer_prompts(struct eval *e, const struct prompts *p, answer_fn *done, void *ctx, struct err *err)
+int answer_prompts(
+	struct eval *e, const struct prompts *p, answer_fn *done, void *ctx, struct err *err)
 {
 	struct group *g = mem_zalloc(1, sizeof(*g), err);
 	long room = (long)p->longest + (long)cfg_int(e->cfg, "generate.max_new_tokens");

@@ -1,4 +1,7 @@
-/* tune-eval chat: a conversation on the terminal.  Ctrl-C stops the answer, not the chat; Ctrl-D or /quit ends it. */
+/*
+ * tune-eval chat: a conversation on the terminal.  Ctrl-C stops the answer, not the chat; Ctrl-D or
+ * /quit ends it.
+ */
 #include <errno.h>
 #include <histedit.h>
 #include <signal.h>
@@ -112,7 +115,8 @@ static int answer(struct talk *t, const struct sample *prompt, struct err *err)
 
 	buf_put(&w.text, "", 0);
 	for (long i = 0; !rc && i < how.max_new_tokens && !interrupted; i++) {
-		uint32_t id = sample_token(t->logits, t->e->file.arch.vocab, &how, t->turn, (uint64_t)i, t->scratch);
+		uint32_t id =
+			sample_token(t->logits, t->e->file.arch.vocab, &how, t->turn, (uint64_t)i, t->scratch);
 		int stop;
 
 		if (is_stop(t->e, id) || (stop = watch_add(&w, id, err)) > 0)
@@ -190,7 +194,8 @@ static int one_turn(struct talk *t, const char *line, size_t n, struct sample *s
 		return 0;
 	}
 	if ((long)s->n + 1 >= t->room) {
-		tool_warn(t->e->tool, "the conversation has %zu tokens, the window %ld; /reset starts anew", s->n, t->room);
+		tool_warn(t->e->tool, "the conversation has %zu tokens, the window %ld; /reset starts anew",
+			s->n, t->room);
 		drop_messages(t, t->n - 1);
 		return 0;
 	}
@@ -239,15 +244,18 @@ static void open_editor(struct talk *t)
 int verb_chat(struct eval *e, struct err *err)
 {
 	struct talk t = { .e = e };
-	struct sigaction sa = { .sa_handler = on_interrupt };   /* no SA_RESTART: it must break a read */
+	/* no SA_RESTART: it must break a read */
+	struct sigaction sa = { .sa_handler = on_interrupt };
 	int rc = -1;
 
 	if (e->tool->argc)
-		return err_set(err, EX_USAGE, "chat reads from the terminal; for files there is 'tune-eval generate'");
+		return err_set(
+			err, EX_USAGE, "chat reads from the terminal; for files there is 'tune-eval generate'");
 	if (eval_load(e, cfg_str(e->cfg, "model.path"), err) < 0)
 		return -1;
 	if (!e->chat)
-		return err_set(err, EX_CONFIG, "the model has no chat template; data.template=chatml or llama3 gives one");
+		return err_set(err, EX_CONFIG,
+			"the model has no chat template; data.template=chatml or llama3 gives one");
 	t.room = eval_window(e) < ROOM ? eval_window(e) : ROOM;
 	t.logits = mem_zalloc((size_t)e->file.arch.vocab, sizeof(float), err);
 	t.scratch = mem_zalloc((size_t)e->file.arch.vocab, sizeof(uint32_t), err);

@@ -49,7 +49,8 @@ int verb_generate(struct eval *e, struct err *err)
 		rc = outfile_commit(&f, err);
 	outfile_abort(&f);
 	if (!rc && w.by_length)
-		tool_say(e->tool, "%llu of %zu answers were cut at generate.max_new_tokens=%lld", (unsigned long long)w.by_length, p.n,
+		tool_say(e->tool, "%llu of %zu answers were cut at generate.max_new_tokens=%lld",
+			(unsigned long long)w.by_length, p.n,
 			(long long)cfg_int(e->cfg, "generate.max_new_tokens"));
 	prompts_release(&p);
 	return rc;

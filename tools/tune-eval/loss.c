@@ -1,4 +1,7 @@
-/* tune-eval loss: token-exact loss and perplexity; each row's sum of log p; with --each, of every checkpoint that a run saves. */
+/*
+ * tune-eval loss: token-exact loss and perplexity; each row's sum of log p; with --each, of every
+ * checkpoint that a run saves.
+ */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,13 +17,15 @@ static void print(struct buf *b, bool newline)
 	buf_release(b);
 }
 
-static void summary_json(const struct eval *e, const struct items *it, const struct score *t, struct json_w *w)
+static void summary_json(
+	const struct eval *e, const struct items *it, const struct score *t, struct json_w *w)
 {
 	double loss = t->tokens ? t->nll / (double)t->tokens : NAN;
 
 	json_w_name(w, "loss"); json_w_num(w, loss);
 	json_w_name(w, "perplexity"); json_w_num(w, exp(loss));
-	json_w_name(w, "greedy"); json_w_num(w, t->tokens ? (double)t->greedy / (double)t->tokens : NAN);
+	json_w_name(w, "greedy");
+	json_w_num(w, t->tokens ? (double)t->greedy / (double)t->tokens : NAN);
 	json_w_name(w, "tokens"); json_w_int(w, (int64_t)t->tokens);
 	json_w_name(w, "rows"); json_w_int(w, (int64_t)(it->rows - it->invalid));
 	json_w_name(w, "cut"); json_w_int(w, (int64_t)it->cut);
@@ -62,14 +67,15 @@ static void print_summary(const struct eval *e, const struct items *it, const st
 	} else {
 		double loss = t->tokens ? t->nll / (double)t->tokens : NAN;
 
-		buf_printf(&b, "loss %.6f  perplexity %.4f  greedy %.2f %%  tokens %llu  rows %llu", loss, exp(loss),
-			t->tokens ? 100.0 * (double)t->greedy / (double)t->tokens : NAN, (unsigned long long)t->tokens,
-			(unsigned long long)(it->rows - it->invalid));
+		buf_printf(&b, "loss %.6f  perplexity %.4f  greedy %.2f %%  tokens %llu  rows %llu", loss,
+			exp(loss), t->tokens ? 100.0 * (double)t->greedy / (double)t->tokens : NAN,
+			(unsigned long long)t->tokens, (unsigned long long)(it->rows - it->invalid));
 	}
 	print(&b, true);
 }
 
-static int score_all(struct eval *e, const struct items *it, struct score *total, struct score **per_row, struct err *err)
+static int score_all(struct eval *e, const struct items *it, struct score *total,
+	struct score **per_row, struct err *err)
 {
 	*per_row = mem_zalloc(it->rows, sizeof(**per_row), err);
 	if (!*per_row || eval_model(e, (long)it->longest, 0, 0, err) < 0)
@@ -77,8 +83,12 @@ static int score_all(struct eval *e, const struct items *it, struct score *total
 	return score_items(e, it, total, *per_row, err);
 }
 
-/* One checkpoint of a run that is being followed: its own event, and a warning if it can't be scored. */
-static int follow_one(struct eval *e, struct items *it, const char *path, const struct json *step, struct err *err)
+/*
+ * One checkpoint of a run that is being followed: its own event, and a warning if it can't be
+ * scored.
+ */
+static int follow_one(
+	struct eval *e, struct items *it, const char *path, const struct json *step, struct err *err)
 {
 	struct score total, *per_row = NULL;
 	struct buf b = {0};
@@ -126,7 +136,8 @@ static int follow(struct eval *e, struct err *err)
 		fwrite(line, 1, (size_t)n, stdout);
 		fflush(stdout);
 		/* A line that is no event is another program's: it passes. */
-		if (json_parse(&doc, line, (size_t)n, "stdin", 1, &no_json) < 0 || !json_str_eq(json_get(&doc.root, "event"), "save"))
+		if (json_parse(&doc, line, (size_t)n, "stdin", 1, &no_json) < 0 ||
+			!json_str_eq(json_get(&doc.root, "event"), "save"))
 			continue;
 		path = json_get(&doc.root, "path");
 		if (json_is(path, JSON_STR))
@@ -150,7 +161,8 @@ int verb_loss(struct eval *e, struct err *err)
 		if (strcmp(e->o.each, "-"))
 			return err_set(err, EX_USAGE, "--each reads save events from standard input: --each -");
 		if (!e->tool->argc)
-			return err_set(err, EX_USAGE, "--each needs the data as operands; standard input holds the events");
+			return err_set(err, EX_USAGE,
+				"--each needs the data as operands; standard input holds the events");
 		return follow(e, err);
 	}
 	rc = eval_load(e, cfg_str(e->cfg, "model.path"), err);
@@ -163,7 +175,8 @@ int verb_loss(struct eval *e, struct err *err)
 	if (!rc && (!e->o.scores || strcmp(e->o.scores, "-")) && (!e->o.per_row || e->tool->json))
 		print_summary(e, &it, &total);
 	if (!rc && e->o.per_row && !e->tool->json)
-		tool_say(e->tool, "loss %.6f over %llu tokens", total.nll / (double)total.tokens, (unsigned long long)total.tokens);
+		tool_say(e->tool, "loss %.6f over %llu tokens", total.nll / (double)total.tokens,
+			(unsigned long long)total.tokens);
 	free(per_row);
 	items_release(&it);
 	return rc;

@@ -6,26 +6,35 @@
 
 static struct eval eval = { .o = { .min = NAN } };
 static const struct opt opts[] = {
-	{ 'm', "model", "MODEL", OPT_KEY, .help = "model to evaluate (model.path)", .key = "model.path" },
-	{ 'a', "adapter", "DIR", OPT_KEY, .help = "PEFT adapter to apply (model.adapter)", .key = "model.adapter" },
+	{ 'm', "model", "MODEL", OPT_KEY, .help = "model to evaluate (model.path)",
+		.key = "model.path" },
+	{ 'a', "adapter", "DIR", OPT_KEY, .help = "PEFT adapter to apply (model.adapter)",
+		.key = "model.adapter" },
 	{ 'o', "output", "FILE", OPT_STR, &eval.o.output, "generate: write the answers to FILE" },
 	{ 0, "force", NULL, OPT_FLAG, &eval.o.force, "replace an existing FILE" },
 	{ 0, "per-row", NULL, OPT_FLAG, &eval.o.per_row, "loss, match: one JSON line a row" },
 	{ 0, "scores", "FILE", OPT_STR, &eval.o.scores, "loss: write each token's log p as a stream" },
-	{ 0, "each", "-", OPT_STR, &eval.o.each, "loss: score the checkpoints that save events on stdin name" },
+	{ 0, "each", "-", OPT_STR, &eval.o.each,
+		"loss: score the checkpoints that save events on stdin name" },
 	{ 0, "min", "X", OPT_NUM, &eval.o.min, "match: exit 1 below X percent" },
 	{ 0, "system", "TEXT", OPT_STR, &eval.o.system, "chat: start with a system message" },
 	{ 'j', "threads", "N", OPT_KEY, .help = "CPU threads (train.threads)", .key = "train.threads" },
-	{ 0, "device", "D", OPT_KEY, .help = "auto, cpu or cuda (train.device)", .key = "train.device" },
+	{ 0, "device", "D", OPT_KEY, .help = "auto, cpu or cuda (train.device)",
+		.key = "train.device" },
 	{ 0 }
 };
 static const char *const verbs[] = { "loss", "generate", "match", "chat", NULL };
-static int (*const run[])(struct eval *, struct err *) = { verb_loss, verb_generate, verb_match, verb_chat };
+static int (*const run[])(
+	struct eval *, struct err *) = { verb_loss, verb_generate, verb_match, verb_chat };
 
 int main(int argc, char **argv)
 {
-	struct tool t = { .name = "tune-eval", .synopsis = "loss|generate|match|chat [-c FILE]... [-m MODEL] [key=value]... [FILE]...",
-		.summary = "Score a model on data, answer prompts, or talk to it.", .opts = opts, .uses_config = true, .verbs = verbs };
+	struct tool t = { .name = "tune-eval",
+		.synopsis = "loss|generate|match|chat [-c FILE]... [-m MODEL] [key=value]... [FILE]...",
+		.summary = "Score a model on data, answer prompts, or talk to it.",
+		.opts = opts,
+		.uses_config = true,
+		.verbs = verbs };
 	struct err err = {0};
 	int rc = -1, i = 0;
 

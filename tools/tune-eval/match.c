@@ -25,7 +25,8 @@ static bool same(const char *a, size_t n, const char *b, size_t k)
 	return n == k && !memcmp(a, b, n);
 }
 
-static int print_row(const struct prompt *q, const char *text, size_t n, bool right, struct err *err)
+static int print_row(
+	const struct prompt *q, const char *text, size_t n, bool right, struct err *err)
 {
 	struct buf b = {0}, clean = {0};
 	struct json_w w = { .out = &b };
@@ -99,12 +100,14 @@ int verb_match(struct eval *e, struct err *err)
 	if (!rc) {
 		percent = 100.0 * (double)c.right / (double)p.n;
 		if (c.empty * 2 > p.n)
-			tool_warn(e->tool, "%llu of %zu answers are empty: is this the model's template, and its stop list?",
+			tool_warn(e->tool,
+				"%llu of %zu answers are empty: is this the model's template, and its stop list?",
 				(unsigned long long)c.empty, p.n);
 		if (!e->o.per_row || e->tool->json)
 			print_result(&c, percent);
 		else
-			tool_say(e->tool, "match %.2f %%  (%llu of %zu)", percent, (unsigned long long)c.right, p.n);
+			tool_say(
+				e->tool, "match %.2f %%  (%llu of %zu)", percent, (unsigned long long)c.right, p.n);
 	}
 	prompts_release(&p);
 	if (!rc && !isnan(e->o.min) && percent < e->o.min) {

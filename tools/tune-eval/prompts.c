@@ -1,4 +1,7 @@
-/* Rows -> prompts: all before the last assistant message; that message, if there is one, is the reference. */
+/*
+ * Rows -> prompts: all before the last assistant message; that message, if there is one, is the
+ * reference.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,7 +26,9 @@ static void member(struct json_w *w, const char *name, const char *s, size_t n)
 	json_w_strn(w, s, n);
 }
 
-/* {"messages":[..., {"role":"assistant","content":   or, for a text, {"prompt":"...","completion": */
+/*
+ * {"messages":[..., {"role":"assistant","content":   or, for a text, {"prompt":"...","completion":
+ */
 static char *head(const struct row *row, const struct message *answer)
 {
 	struct buf b = {0};
@@ -44,15 +49,16 @@ static char *head(const struct row *row, const struct message *answer)
 		member(&w, "content", row->m[i].text, row->m[i].n);
 		json_w_end(&w);
 	}
-	buf_puts(&b, n ? ",{\"role\":\"assistant\",\"content\":" : "{\"role\":\"assistant\",\"content\":");
+	buf_puts(
+		&b, n ? ",{\"role\":\"assistant\",\"content\":" : "{\"role\":\"assistant\",\"content\":");
 	return buf_detach(&b);
 }
 
 /* What follows the answer: the row's other members, carried along. */
 static char *tail(const struct row *row)
 {
-	static const char *const used[] = { "messages", "conversations", "prompt", "completion", "instruction", "input", "output", "text",
-		"system", "finish" };
+	static const char *const used[] = { "messages", "conversations", "prompt", "completion",
+		"instruction", "input", "output", "text", "system", "finish" };
 	struct buf b = {0};
 
 	buf_puts(&b, row->shape == SHAPE_TEXT ? "" : "}]");
@@ -98,26 +104,29 @@ static int push(struct prompts *p, const struct row *row, const struct sample *s
 	return 0;
 }
 
-static int one_row(struct prompts *p, struct eval *e, const struct rows *r, const struct row *row, struct sample *s, bool need, struct err *err)
+static int one_row(struct prompts *p, struct eval *e, const struct rows *r, const struct row *row,
+	struct sample *s, bool need, struct err *err)
 {
 	int rc;
 
 	if (need && !row_answer(row)) {
-		err_set(err, EX_DATAERR, "%s:%llu: no assistant message to compare with", rows_name(r), (unsigned long long)row->line);
+		err_set(err, EX_DATAERR, "%s:%llu: no assistant message to compare with", rows_name(r),
+			(unsigned long long)row->line);
 		return -2;
 	}
 	rc = row_prompt(r, row, s, e->enc, e->tok, e->chat, err);
 	if (rc < 0)
 		return rc;
 	if (s->n + 1 > (size_t)eval_window(e)) {
-		err_set(err, EX_DATAERR, "%s:%llu: the prompt has %zu tokens, the model's window is %ld", rows_name(r),
-			(unsigned long long)row->line, s->n, eval_window(e));
+		err_set(err, EX_DATAERR, "%s:%llu: the prompt has %zu tokens, the model's window is %ld",
+			rows_name(r), (unsigned long long)row->line, s->n, eval_window(e));
 		return -2;
 	}
 	return push(p, row, s, err);
 }
 
-static int read_file(struct prompts *p, struct eval *e, const char *path, bool need, struct err *err)
+static int read_file(
+	struct prompts *p, struct eval *e, const char *path, bool need, struct err *err)
 {
 	bool skip = !strcmp(cfg_str(e->cfg, "data.on_error"), "skip");
 	struct sample s = {0};

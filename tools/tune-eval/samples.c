@@ -31,7 +31,8 @@ static int add_input(struct items *it, const char *name, struct err *err)
 	return 0;
 }
 
-static int push(struct items *it, const struct item *like, const uint32_t *ids, const uint8_t *mask, size_t n, struct err *err)
+static int push(struct items *it, const struct item *like, const uint32_t *ids, const uint8_t *mask,
+	size_t n, struct err *err)
 {
 	struct item *o;
 
@@ -58,11 +59,13 @@ static int push(struct items *it, const struct item *like, const uint32_t *ids, 
 }
 
 /*
- * A sample within the window is one item.  A longer one: if all but its first token is trained (a text), windows of which each
- * starts with the last token of the one before, so that every token is scored exactly once; else the context is cut from the left,
- * keeping its first token (BOS) and every trained token; an answer longer than the window makes the row invalid (fault E6).
+ * A sample within the window is one item.  A longer one: if all but its first token is trained (a
+ * text), windows of which each starts with the last token of the one before, so that every token is
+ * scored exactly once; else the context is cut from the left, keeping its first token (BOS) and
+ * every trained token; an answer longer than the window makes the row invalid (fault E6).
  */
-static int add(struct items *it, const struct item *like, const uint32_t *ids, const uint8_t *mask, size_t n, size_t window, struct err *err)
+static int add(struct items *it, const struct item *like, const uint32_t *ids, const uint8_t *mask,
+	size_t n, size_t window, struct err *err)
 {
 	size_t first = 0, trained = 0, keep;
 	int rc = 0;
@@ -116,8 +119,10 @@ static int read_rows(struct items *it, struct eval *e, const char *path, struct 
 		if (rc > 0)
 			rc = row_sample(r, &row, &s, e->enc, e->tok, e->chat, &o, err);
 		if (rc == 0)
-			rc = add(it, &(struct item){ .src = (uint32_t)it->ninputs - 1, .line = row.line, .seq = it->rows }, s.ids, s.mask, s.n,
-				(size_t)eval_window(e), err);
+			rc = add(it,
+				&(struct item){
+					.src = (uint32_t)it->ninputs - 1, .line = row.line, .seq = it->rows },
+				s.ids, s.mask, s.n, (size_t)eval_window(e), err);
 		if (rc == -2 && skip) {
 			it->skipped++;
 			tool_warn(e->tool, "skipped: %s", err->msg);
@@ -130,18 +135,23 @@ static int read_rows(struct items *it, struct eval *e, const char *path, struct 
 	return rc < 0 ? -1 : 0;
 }
 
-static int add_record(struct items *it, const struct record *r, uint32_t src0, size_t window, struct err *err)
+static int add_record(
+	struct items *it, const struct record *r, uint32_t src0, size_t window, struct err *err)
 {
 	uint32_t at = 0;
 
 	if (rec_is(r, "TOKS"))
-		return add(it, &(struct item){ .src = src0 + r->toks.src, .line = r->toks.line, .seq = r->toks.seq }, r->toks.ids, r->toks.mask,
-			r->toks.n, window, err);
+		return add(it,
+			&(struct item){ .src = src0 + r->toks.src, .line = r->toks.line, .seq = r->toks.seq },
+			r->toks.ids, r->toks.mask, r->toks.n, window, err);
 	if (!rec_is(r, "PACK"))
 		return 0;
 	for (uint32_t i = 0; i < r->pack.ndocs; at += r->pack.lens[i++])
-		if (add(it, &(struct item){ .src = src0 + r->pack.srcs[i], .line = r->pack.lines[i], .seq = r->pack.docs[i] }, r->pack.ids + at,
-				r->pack.mask + at, r->pack.lens[i], window, err) < 0)
+		if (add(it,
+				&(struct item){ .src = src0 + r->pack.srcs[i],
+					.line = r->pack.lines[i],
+					.seq = r->pack.docs[i] },
+				r->pack.ids + at, r->pack.mask + at, r->pack.lens[i], window, err) < 0)
 			return -1;
 	return 0;
 }
@@ -162,7 +172,8 @@ static int read_stream(struct items *it, struct eval *e, const char *path, struc
 	if (stream_same_tokenizer(&h->tok, path, &mine, tokenizer_source(e->tok), err) < 0)
 		goto done;
 	if (h->kind != KIND_TOKS && h->kind != KIND_PACK) {
-		err_set(err, EX_DATAERR, "%s: a stream of kind %s; loss scores toks and pack", path, stream_kind_name(h->kind));
+		err_set(err, EX_DATAERR, "%s: a stream of kind %s; loss scores toks and pack", path,
+			stream_kind_name(h->kind));
 		goto done;
 	}
 	while ((rc = stream_next(in, &r, err)) > 0)
@@ -217,7 +228,10 @@ static int read_folder(struct items *it, struct eval *e, const char *dir, struct
 	for (int i = 0; i < n; i++)
 		free(list[i]);
 	free(list);
-	return rc || used ? rc : err_set(err, EX_NOINPUT, "'%s' is not a shard folder: it has no val-*.tns and no train-*.tns", dir);
+	return rc || used
+		? rc
+		: err_set(err, EX_NOINPUT,
+			  "'%s' is not a shard folder: it has no val-*.tns and no train-*.tns", dir);
 }
 
 int items_read(struct items *it, struct eval *e, struct err *err)
@@ -226,13 +240,19 @@ int items_read(struct items *it, struct eval *e, struct err *err)
 	int n = e->tool->argc ? e->tool->argc : 1;
 
 	for (int i = 0; i < n; i++)
-		if ((is_dir(files[i]) ? read_folder : is_stream(files[i]) ? read_stream : read_rows)(it, e, files[i], err) < 0)
+		if ((is_dir(files[i])             ? read_folder
+					: is_stream(files[i]) ? read_stream
+										  : read_rows)(it, e, files[i], err) < 0)
 			return -1;
 	if (it->cut)
-		tool_warn(e->tool, "%llu contexts were longer than the model's window of %ld tokens and were cut from the left",
+		tool_warn(e->tool,
+			"%llu contexts were longer than the model's window of %ld tokens and were cut from the "
+			"left",
 			(unsigned long long)it->cut, eval_window(e));
 	if (it->invalid)
-		tool_warn(e->tool, "%llu rows are left out: what is scored is longer than the model's window of %ld tokens",
+		tool_warn(e->tool,
+			"%llu rows are left out: what is scored is longer than the model's window of %ld "
+			"tokens",
 			(unsigned long long)it->invalid, eval_window(e));
 	return it->n ? 0 : err_set(err, EX_DATAERR, "no row to score");
 }

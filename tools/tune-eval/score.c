@@ -1,4 +1,7 @@
-/* Scores of items, batch by batch: items that fit together share a forward pass and can't see each other. */
+/*
+ * Scores of items, batch by batch: items that fit together share a forward pass and can't see each
+ * other.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,30 +30,44 @@ static int alloc(struct scorer *s, size_t tokens, struct err *err)
 	s->greedy = mem_zalloc(tokens, 1, err);
 	s->doc_logp = mem_zalloc(tokens, sizeof(*s->doc_logp), err);
 	s->doc_greedy = mem_zalloc(tokens, 1, err);
-	return s->ids && s->mask && s->cu && s->zeros && s->logp && s->greedy && s->doc_logp && s->doc_greedy ? 0 : -1;
+	return s->ids && s->mask && s->cu && s->zeros && s->logp && s->greedy && s->doc_logp &&
+			s->doc_greedy
+		? 0
+		: -1;
 }
 
 static int open_scores(struct scorer *s, struct err *err)
 {
 	struct eval *e = s->e;
-	struct stream_header h = { .major = STREAM_MAJOR, .minor = STREAM_MINOR, .kind = KIND_SCOR,
-		.tok = { .vocab = tokenizer_vocab(e->tok), .bos = tokenizer_bos(e->tok), .pad = tokenizer_pad(e->tok) },
-		.inputs = s->it->inputs, .ninputs = s->it->ninputs };
+	struct stream_header h = { .major = STREAM_MAJOR,
+		.minor = STREAM_MINOR,
+		.kind = KIND_SCOR,
+		.tok = { .vocab = tokenizer_vocab(e->tok),
+			.bos = tokenizer_bos(e->tok),
+			.pad = tokenizer_pad(e->tok) },
+		.inputs = s->it->inputs,
+		.ninputs = s->it->ninputs };
 	bool plain = !strcmp(e->o.scores, "-");
 	int rc;
 
 	memcpy(h.tok.sha256, tokenizer_sha256(e->tok), sizeof(h.tok.sha256));
-	if (refuse_terminal(e->o.scores, err) < 0 || stream_add_prov(&h, "tune-eval", TUNE_VERSION, "{}", NULL, 0, err) < 0 ||
-	    outfile_open(&s->file, e->o.scores, e->o.force, err) < 0)
+	if (refuse_terminal(e->o.scores, err) < 0 ||
+		stream_add_prov(&h, "tune-eval", TUNE_VERSION, "{}", NULL, 0, err) < 0 ||
+		outfile_open(&s->file, e->o.scores, e->o.force, err) < 0)
 		rc = -1;
 	else
-		rc = stream_out_open(&s->out, s->file.fp, e->o.scores, &h, (struct stream_out_opts){ plain ? 0 : 3, false }, err);
+		rc = stream_out_open(&s->out, s->file.fp, e->o.scores, &h,
+			(struct stream_out_opts){ plain ? 0 : 3, false }, err);
 	buf_release(&h.prov);
 	return rc;
 }
 
-/* Item i's trained tokens are logp[0..): add them up, and write its SCOR record. Returns how many there were. */
-static long take(struct scorer *s, size_t i, const float *logp, const uint8_t *greedy, struct score *one, struct err *err)
+/*
+ * Item i's trained tokens are logp[0..): add them up, and write its SCOR record. Returns how many
+ * there were.
+ */
+static long take(struct scorer *s, size_t i, const float *logp, const uint8_t *greedy,
+	struct score *one, struct err *err)
 {
 	const struct item *item = &s->it->item[i];
 	long k = 0;
@@ -67,7 +84,9 @@ static long take(struct scorer *s, size_t i, const float *logp, const uint8_t *g
 	}
 	one->tokens += (uint64_t)k;
 	if (s->out) {
-		struct rec_scor r = { .seq = i, .n = (uint32_t)item->n, .logp = s->doc_logp, .greedy = s->doc_greedy };
+		struct rec_scor r = {
+			.seq = i, .n = (uint32_t)item->n, .logp = s->doc_logp, .greedy = s->doc_greedy
+		};
 
 		if (stream_put_scor(s->out, &r, err) < 0)
 			return -1;
@@ -75,9 +94,12 @@ static long take(struct scorer *s, size_t i, const float *logp, const uint8_t *g
 	return k;
 }
 
-static int score_batch(struct scorer *s, size_t first, size_t last, struct score *per_row, struct err *err)
+static int score_batch(
+	struct scorer *s, size_t first, size_t last, struct score *per_row, struct err *err)
 {
-	struct batch b = { .ids = s->ids, .mask = s->mask, .cu = s->cu, .rec = s->zeros, .off0 = s->zeros, .group = 1 };
+	struct batch b = {
+		.ids = s->ids, .mask = s->mask, .cu = s->cu, .rec = s->zeros, .off0 = s->zeros, .group = 1
+	};
 	long at = 0;
 
 	for (size_t i = first; i < last; i++) {
@@ -91,7 +113,8 @@ static int score_batch(struct scorer *s, size_t first, size_t last, struct score
 			b.trained += item->mask[k];
 	}
 	s->cu[b.docs] = (int32_t)b.t;
-	if (model_forward(s->e->model, &b, FWD_ADAPTER, 0, err) < 0 || head_forward(s->e->model, s->logp, s->greedy, err) < 0)
+	if (model_forward(s->e->model, &b, FWD_ADAPTER, 0, err) < 0 ||
+		head_forward(s->e->model, s->logp, s->greedy, err) < 0)
 		return -1;
 	for (size_t i = first; i < last; i++) {
 		long k = take(s, i, s->logp + at, s->greedy + at, &per_row[s->it->item[i].row], err);
@@ -103,7 +126,8 @@ static int score_batch(struct scorer *s, size_t first, size_t last, struct score
 	return 0;
 }
 
-int score_items(struct eval *e, const struct items *it, struct score *total, struct score *per_row, struct err *err)
+int score_items(struct eval *e, const struct items *it, struct score *total, struct score *per_row,
+	struct err *err)
 {
 	struct scorer s = { .e = e, .it = it, .file = { .slot = -1 } };
 	struct stream_totals totals;
@@ -129,10 +153,18 @@ int score_items(struct eval *e, const struct items *it, struct score *total, str
 		total->tokens += per_row[r].tokens;
 		total->greedy += per_row[r].greedy;
 	}
-	if (!rc && s.out && (stream_out_finish(s.out, NULL, 0, &totals, err) < 0 || outfile_commit(&s.file, err) < 0))
+	if (!rc && s.out &&
+		(stream_out_finish(s.out, NULL, 0, &totals, err) < 0 || outfile_commit(&s.file, err) < 0))
 		rc = -1;
 	stream_out_close(s.out);
 	outfile_abort(&s.file);
-	free(s.ids); free(s.mask); free(s.cu); free(s.zeros); free(s.logp); free(s.greedy); free(s.doc_logp); free(s.doc_greedy);
+	free(s.ids);
+	free(s.mask);
+	free(s.cu);
+	free(s.zeros);
+	free(s.logp);
+	free(s.greedy);
+	free(s.doc_logp);
+	free(s.doc_greedy);
 	return rc;
 }

@@ -9,8 +9,10 @@ int eval_open(struct eval *e, struct tool *t, struct err *err)
 {
 	e->tool = t;
 	e->cfg = t->cfg;
-	return device_open(&e->dev, cfg_str(e->cfg, "train.device"), (int)cfg_int(e->cfg, "train.threads"), err) < 0 ? -1 :
-		comm_open_self(&e->comm, e->dev, err);
+	return device_open(&e->dev, cfg_str(e->cfg, "train.device"),
+			   (int)cfg_int(e->cfg, "train.threads"), err) < 0
+		? -1
+		: comm_open_self(&e->comm, e->dev, err);
 }
 
 void eval_close(struct eval *e)
@@ -68,11 +70,14 @@ int eval_load(struct eval *e, const char *path, struct err *err)
 		return -1;
 	if (adapter_path(e) && peft_read(&e->peft, adapter_path(e), err) < 0)
 		return -1;
-	if (tokenizer_open(&e->tok, tokenizer_path(e), err) < 0 || chat_open_config(&e->chat, e->tok, e->cfg, err) < 0 ||
-	    encoder_new(&e->enc, e->tok, err) < 0)
+	if (tokenizer_open(&e->tok, tokenizer_path(e), err) < 0 ||
+		chat_open_config(&e->chat, e->tok, e->cfg, err) < 0 ||
+		encoder_new(&e->enc, e->tok, err) < 0)
 		return -1;
 	if (tokenizer_vocab(e->tok) > (uint32_t)e->file.arch.vocab)
-		return err_set(err, EX_DATAERR, "the tokenizer has %u ids, the model's embedding has %d rows: '%s' is not this model's tokenizer",
+		return err_set(err, EX_DATAERR,
+			"the tokenizer has %u ids, the model's embedding has %d rows: '%s' is not this model's "
+			"tokenizer",
 			tokenizer_vocab(e->tok), e->file.arch.vocab, tokenizer_source(e->tok));
 	e->nstop = tokenizer_stop_ids(e->tok, e->stop);
 	return 0;
@@ -86,14 +91,21 @@ long eval_window(const struct eval *e)
 int eval_model(struct eval *e, long max_record, int slots, long gen_len, struct err *err)
 {
 	const char *dtype = cfg_str(e->cfg, "model.dtype");
-	struct model_opts o = { .max_record = max_record, .micro_tokens = (long)cfg_int(e->cfg, "train.micro_tokens"),
-		.memory = (uint64_t)cfg_int(e->cfg, "train.memory"), .gen_slots = slots, .gen_len = gen_len };
+	struct model_opts o = { .max_record = max_record,
+		.micro_tokens = (long)cfg_int(e->cfg, "train.micro_tokens"),
+		.memory = (uint64_t)cfg_int(e->cfg, "train.memory"),
+		.gen_slots = slots,
+		.gen_len = gen_len };
 
-	o.dtype = strcmp(dtype, "auto") ? dtype_from_word(dtype) : modelfile_dtype(&e->file) == DT_BF16 ? DT_BF16 : DT_F32;
-	o.lora = (struct lora_opts){ e->peft.rank, e->peft.alpha, 0, e->peft.rslora, (const char *const *)e->peft.targets,
-		e->peft.ntargets, (const char *const *)e->peft.modules_to_save, e->peft.nmodules };
+	o.dtype = strcmp(dtype, "auto")            ? dtype_from_word(dtype)
+		: modelfile_dtype(&e->file) == DT_BF16 ? DT_BF16
+											   : DT_F32;
+	o.lora = (struct lora_opts){ e->peft.rank, e->peft.alpha, 0, e->peft.rslora,
+		(const char *const *)e->peft.targets, e->peft.ntargets,
+		(const char *const *)e->peft.modules_to_save, e->peft.nmodules };
 	if (plan_make(&e->plan, &e->file.arch, &o, e->dev, e->comm, err) < 0 ||
-	    model_new(&e->model, &e->file.arch, &o, &e->plan, e->dev, e->comm, err) < 0 || model_load(e->model, &e->file, err) < 0)
+		model_new(&e->model, &e->file.arch, &o, &e->plan, e->dev, e->comm, err) < 0 ||
+		model_load(e->model, &e->file, err) < 0)
 		return -1;
 	return e->peft.rank ? model_load_adapter(e->model, adapter_path(e), err) : 0;
 }
@@ -102,8 +114,9 @@ struct sampling eval_sampling(const struct eval *e)
 {
 	const struct config *c = e->cfg;
 
-	return (struct sampling){ (long)cfg_int(c, "generate.max_new_tokens"), cfg_num(c, "generate.temperature"),
-		(int)cfg_int(c, "generate.top_k"), cfg_num(c, "generate.top_p"), (uint64_t)cfg_int(c, "generate.seed") };
+	return (struct sampling){ (long)cfg_int(c, "generate.max_new_tokens"),
+		cfg_num(c, "generate.temperature"), (int)cfg_int(c, "generate.top_k"),
+		cfg_num(c, "generate.top_p"), (uint64_t)cfg_int(c, "generate.seed") };
 }
 
 void eval_settings_json(const struct eval *e, struct json_w *w)
@@ -114,8 +127,12 @@ void eval_settings_json(const struct eval *e, struct json_w *w)
 		json_w_str(w, adapter_path(e));
 	else
 		json_w_null(w);
-	json_w_name(w, "dtype"); json_w_str(w, dtype_word(strcmp(cfg_str(e->cfg, "model.dtype"), "auto") ?
-		dtype_from_word(cfg_str(e->cfg, "model.dtype")) : modelfile_dtype(&e->file) == DT_BF16 ? DT_BF16 : DT_F32));
+	json_w_name(w, "dtype");
+	json_w_str(w,
+		dtype_word(strcmp(cfg_str(e->cfg, "model.dtype"), "auto")
+				? dtype_from_word(cfg_str(e->cfg, "model.dtype"))
+				: modelfile_dtype(&e->file) == DT_BF16 ? DT_BF16
+													   : DT_F32));
 	json_w_name(w, "tokenizer_sha256"); json_w_str(w, tokenizer_sha256(e->tok));
 	json_w_name(w, "template"); json_w_str(w, e->chat ? chat_name(e->chat) : "none");
 	json_w_name(w, "template_sha256"); json_w_str(w, e->chat ? chat_sha256(e->chat) : "");

@@ -33,12 +33,12 @@ static void describe(enum reason why, const struct settings *s, struct buf *out)
 		buf_printf(out, "longer than shard.seq_len %u", s->seq_len);
 		break;
 	case DROP_CUT:
-		buf_printf(out, "left with %s trained %s when cut to shard.seq_len %u", trained > 1 ? "too few" : "no",
-			trained > 1 ? "tokens" : "token", s->seq_len);
+		buf_printf(out, "left with %s trained %s when cut to shard.seq_len %u",
+			trained > 1 ? "too few" : "no", trained > 1 ? "tokens" : "token", s->seq_len);
 		break;
 	case DROP_PIECE:
-		buf_printf(out, "pieces of split documents with %s trained %s", trained > 1 ? "too few" : "no",
-			trained > 1 ? "tokens" : "token");
+		buf_printf(out, "pieces of split documents with %s trained %s",
+			trained > 1 ? "too few" : "no", trained > 1 ? "tokens" : "token");
 		break;
 	case DROP_WEIGHT:
 		buf_puts(out, "from inputs of weight 0 in shard.mix");
@@ -57,7 +57,8 @@ static void describe(enum reason why, const struct settings *s, struct buf *out)
 	}
 }
 
-bool drops_text(const struct drops *d, enum reason why, const struct settings *s, const struct stream_header *h, struct buf *out)
+bool drops_text(const struct drops *d, enum reason why, const struct settings *s,
+	const struct stream_header *h, struct buf *out)
 {
 	const struct drop *x = &d->by[why];
 	uint64_t i;
@@ -69,7 +70,8 @@ bool drops_text(const struct drops *d, enum reason why, const struct settings *s
 	if (why == DROP_MIX)
 		return true;
 	for (i = 0; i < x->n && i < DROP_ROWS; i++) {
-		buf_printf(out, "%s%s:%llu", i ? ", " : " (", x->rows[i].src < h->ninputs ? h->inputs[x->rows[i].src] : "?",
+		buf_printf(out, "%s%s:%llu", i ? ", " : " (",
+			x->rows[i].src < h->ninputs ? h->inputs[x->rows[i].src] : "?",
 			(unsigned long long)x->rows[i].line);
 		if (why == DROP_LONG)
 			buf_printf(out, " has %u", x->rows[i].n);

@@ -1,6 +1,9 @@
 #ifndef TUNE_SHARD_DROPS_H
 #define TUNE_SHARD_DROPS_H
-/* drops: what happened to documents that did not go through whole, counted by reason, with the first few rows of each. */
+/*
+ * drops: what happened to documents that did not go through whole, counted by reason, with the
+ * first few rows of each.
+ */
 #include "shard.h"
 
 enum reason {
@@ -17,11 +20,19 @@ enum reason {
 enum { DROP_ROWS = 5 };
 
 struct drops {
-	struct drop { uint64_t n, tokens; struct { uint32_t src; uint64_t line; uint32_t n; } rows[DROP_ROWS]; } by[REASONS];
+	struct drop {
+		uint64_t n, tokens;
+		struct {
+			uint32_t src;
+			uint64_t line;
+			uint32_t n;
+		} rows[DROP_ROWS];
+	} by[REASONS];
 };
 
 void drops_add(struct drops *d, enum reason why, const struct doc *doc);
 /* "3 longer than shard.seq_len 32 (a.jsonl:3, a.jsonl:7, ...)"; false if there were none. */
-bool drops_text(const struct drops *d, enum reason why, const struct settings *s, const struct stream_header *h, struct buf *out);
+bool drops_text(const struct drops *d, enum reason why, const struct settings *s,
+	const struct stream_header *h, struct buf *out);
 bool drops_kept(enum reason why);   /* not a loss */
 #endif

@@ -11,12 +11,16 @@ int intake_kind(const struct stream_header *h, const char *name, struct err *err
 	case KIND_TOKS:
 		return 0;
 	case KIND_PACK:
-		return err_set(err, EX_DATAERR, "%s: kind 'pack': these documents are packed already; give the token streams they came "
-			"from, or the packs to tune-train", name);
+		return err_set(err, EX_DATAERR,
+			"%s: kind 'pack': these documents are packed already; give the token streams they came "
+			"from, or the packs to tune-train",
+			name);
 	case KIND_PAIR:
-		return err_set(err, EX_DATAERR, "%s: kind 'pair': pairs are not packed; give the stream to tune-train as it is", name);
+		return err_set(err, EX_DATAERR,
+			"%s: kind 'pair': pairs are not packed; give the stream to tune-train as it is", name);
 	default:
-		return err_set(err, EX_DATAERR, "%s: kind '%s' is not packed; tune-shard reads kind 'toks', as tune-tokenize makes it",
+		return err_set(err, EX_DATAERR,
+			"%s: kind '%s' is not packed; tune-shard reads kind 'toks', as tune-tokenize makes it",
 			name, stream_kind_name(h->kind));
 	}
 }
@@ -31,7 +35,10 @@ static uint64_t count_trained(const uint8_t *mask, uint32_t n)
 	return sum;
 }
 
-/* By a hash of the prompt, the ids before the first trained one, so that equal prompts are never on both sides. */
+/*
+ * By a hash of the prompt, the ids before the first trained one, so that equal prompts are never on
+ * both sides.
+ */
 static enum split split_of(const struct settings *s, const struct doc *d)
 {
 	const uint8_t *first = memchr(d->mask, 1, d->n);
@@ -55,7 +62,8 @@ static int keep(struct intake *in, const struct doc *d, enum split split, struct
 	return in->fn(in->ctx, d, split, in->kept++, err);
 }
 
-static int truncate_doc(struct intake *in, const struct doc *d, uint64_t trained, enum split split, struct err *err)
+static int truncate_doc(
+	struct intake *in, const struct doc *d, uint64_t trained, enum split split, struct err *err)
 {
 	struct doc cut = *d;
 	uint64_t left = count_trained(d->mask, in->set->seq_len);
@@ -101,13 +109,14 @@ int intake_record(struct intake *in, const struct record *r, const char *name, s
 
 	if (rec_optional(r)) {
 		if (!in->said_other)
-			tool_warn(in->tool, "%s: record %llu: packs carry no '%s' records: these are left out", name,
-				(unsigned long long)r->index, r->tag);
+			tool_warn(in->tool, "%s: record %llu: packs carry no '%s' records: these are left out",
+				name, (unsigned long long)r->index, r->tag);
 		in->said_other = true;
 		return 0;
 	}
 	if (r->toks.extra && !in->said_extra) {
-		tool_warn(in->tool, "%s: record %llu: packs have no place for its further keys: these are left out", name,
+		tool_warn(in->tool,
+			"%s: record %llu: packs have no place for its further keys: these are left out", name,
 			(unsigned long long)r->index);
 		in->said_extra = true;
 	}

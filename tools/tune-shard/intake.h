@@ -3,8 +3,12 @@
 /* intake: records of token streams -> documents that fit, each of one split. */
 #include "drops.h"
 
-/* Takes a document, valid during the call.  index counts the documents that are kept, over both splits. */
-typedef int doc_fn(void *ctx, const struct doc *d, enum split split, uint64_t index, struct err *err);
+/*
+ * Takes a document, valid during the call.  index counts the documents that are kept, over both
+ * splits.
+ */
+typedef int doc_fn(
+	void *ctx, const struct doc *d, enum split split, uint64_t index, struct err *err);
 
 struct intake {
 	const struct settings *set;
@@ -17,7 +21,10 @@ struct intake {
 	doc_fn *fn;
 	void *ctx;
 };
-/* Operands: files, '-', and folders, which stand for the .tns files in them by name.  list is owned by the caller. */
+/*
+ * Operands: files, '-', and folders, which stand for the .tns files in them by name.  list is owned
+ * by the caller.
+ */
 struct paths { char **p; size_t n, cap; };
 int paths_expand(struct paths *list, int argc, char **argv, struct err *err);
 void paths_release(struct paths *list);

@@ -45,7 +45,8 @@ static size_t pad8(size_t n) { return (n + 7) & ~(size_t)7; }
 static int store_doc(struct store *s, uint64_t key, const struct doc *d, struct err *err)
 {
 	struct doc_head h = { d->seq, d->line, d->src, d->n };
-	struct part parts[] = { { &h, sizeof(h) }, { d->ids, d->n * sizeof(*d->ids) }, { d->mask, d->n } };
+	struct part parts[] = { { &h, sizeof(h) }, { d->ids, d->n * sizeof(*d->ids) },
+		{ d->mask, d->n } };
 
 	return store_add(s, key, parts, 3, err);
 }
@@ -62,8 +63,9 @@ static struct doc blob_doc(const void *blob)
 static int store_pack(struct store *s, uint64_t key, const struct rec_pack *p, struct err *err)
 {
 	struct pack_head h = { p->n, p->ndocs };
-	struct part parts[] = { { &h, sizeof(h) }, { p->docs, p->ndocs * sizeof(*p->docs) }, { p->lines, p->ndocs * sizeof(*p->lines) },
-		{ p->lens, p->ndocs * sizeof(*p->lens) }, { p->srcs, p->ndocs * sizeof(*p->srcs) }, { p->ids, p->n * sizeof(*p->ids) },
+	struct part parts[] = { { &h, sizeof(h) }, { p->docs, p->ndocs * sizeof(*p->docs) },
+		{ p->lines, p->ndocs * sizeof(*p->lines) }, { p->lens, p->ndocs * sizeof(*p->lens) },
+		{ p->srcs, p->ndocs * sizeof(*p->srcs) }, { p->ids, p->n * sizeof(*p->ids) },
 		{ p->mask, p->n } };
 
 	return store_add(s, key, parts, 7, err);
@@ -74,13 +76,20 @@ static struct rec_pack blob_pack(const void *blob)
 	const struct pack_head *h = blob;
 	const char *p = (const char *)blob + sizeof(*h);
 	const void *at[6];
-	size_t sizes[6] = { h->ndocs * 8ul, h->ndocs * 8ul, h->ndocs * 4ul, h->ndocs * 4ul, h->n * 4ul, h->n };
+	size_t sizes[6] = { h->ndocs * 8ul, h->ndocs * 8ul, h->ndocs * 4ul, h->ndocs * 4ul, h->n * 4ul,
+		h->n };
 
 	for (int i = 0; i < 6; i++) {
 		at[i] = p;
 		p += pad8(sizes[i]);
 	}
-	return (struct rec_pack){ .n = h->n, .ndocs = h->ndocs, .docs = at[0], .lines = at[1], .lens = at[2], .srcs = at[3], .ids = at[4],
+	return (struct rec_pack){ .n = h->n,
+		.ndocs = h->ndocs,
+		.docs = at[0],
+		.lines = at[1],
+		.lens = at[2],
+		.srcs = at[3],
+		.ids = at[4],
 		.mask = at[5] };
 }
 
@@ -112,11 +121,14 @@ static int take_pack(void *ctx, const struct rec_pack *p, struct err *err)
 		return -1;
 	for (uint32_t i = 0; i < p->ndocs; i++)
 		if (p->srcs[i] >= j->header.ninputs)
-			return err_set(err, EX_DATAERR, "a later part of a concatenated stream names further inputs: give the parts one by one");
+			return err_set(err, EX_DATAERR,
+				"a later part of a concatenated stream names further inputs: give the parts one by "
+				"one");
 	return output_pack(&j->out, s->split, &copy, err);
 }
 
-static int take_doc(void *ctx, const struct doc *d, enum split split, uint64_t index, struct err *err)
+static int take_doc(
+	void *ctx, const struct doc *d, enum split split, uint64_t index, struct err *err)
 {
 	struct job *j = ctx;
 	uint64_t key = random_key(j, index, 0);
@@ -125,18 +137,22 @@ static int take_doc(void *ctx, const struct doc *d, enum split split, uint64_t i
 		struct mix_source *s = d->src < j->mix.n ? &j->mix.sources[d->src] : NULL;
 
 		if (!s)
-			return err_set(err, EX_DATAERR, "shard.mix: a later part of a concatenated stream names further inputs: give the parts one by one");
+			return err_set(err, EX_DATAERR,
+				"shard.mix: a later part of a concatenated stream names further inputs: give the "
+				"parts one by one");
 		if (s->weight <= 0) {
 			drops_add(&j->intake.drops, DROP_WEIGHT, d);
 			return 0;
 		}
-		if (!s->store && store_new(&s->store, j->tmp_dir, j->args->mem / j->mix.n, j->set.shuffle, err) < 0)
+		if (!s->store &&
+			store_new(&s->store, j->tmp_dir, j->args->mem / j->mix.n, j->set.shuffle, err) < 0)
 			return -1;
 		s->held_docs++;
 		s->held_tokens += d->n;
 		return store_doc(s->store, key, d, err);
 	}
-	return j->docs[split] ? store_doc(j->docs[split], key, d, err) : packer_add(j->split[split].packer, d, err);
+	return j->docs[split] ? store_doc(j->docs[split], key, d, err)
+						  : packer_add(j->split[split].packer, d, err);
 }
 
 static int read_all(struct job *j, struct err *err)
@@ -169,7 +185,8 @@ static int drain_docs(struct job *j, struct err *err)
 	for (int i = 0; i < SPLITS && !got; i++) {
 		bool mix = j->mixed && i == TRAIN;
 
-		while ((mix || j->docs[i]) && (got = mix ? mix_next(&j->mix, &blob, err) : store_next(j->docs[i], &blob, err)) > 0) {
+		while ((mix || j->docs[i]) &&
+			(got = mix ? mix_next(&j->mix, &blob, err) : store_next(j->docs[i], &blob, err)) > 0) {
 			struct doc d = blob_doc(blob);
 
 			if (mix)
@@ -182,7 +199,8 @@ static int drain_docs(struct job *j, struct err *err)
 		return -1;
 	for (size_t i = 0; j->mixed && i < j->mix.n; i++) {
 		j->intake.drops.by[DROP_MIX].n += j->mix.sources[i].held_docs - j->mix.sources[i].docs;
-		j->intake.drops.by[DROP_MIX].tokens += j->mix.sources[i].held_tokens - j->mix.sources[i].tokens;
+		j->intake.drops.by[DROP_MIX].tokens +=
+			j->mix.sources[i].held_tokens - j->mix.sources[i].tokens;
 	}
 	for (int i = 0; i < SPLITS; i++)
 		if (packer_flush(j->split[i].packer, err) < 0)
@@ -223,8 +241,8 @@ static void report(struct job *j)
 		format_count((double)s->packs, packs);
 		format_count((double)s->tokens, tokens);
 		format_count((double)s->trained, trained);
-		tool_say(j->tool, "%s: %s packs of %u, %.1f %% full, %s tokens, %s trained", names[i], packs, j->set.seq_len,
-			100.0 * (double)s->tokens / (double)s->room, tokens, trained);
+		tool_say(j->tool, "%s: %s packs of %u, %.1f %% full, %s tokens, %s trained", names[i],
+			packs, j->set.seq_len, 100.0 * (double)s->tokens / (double)s->room, tokens, trained);
 	}
 	for (int why = 0; why < REASONS; why++) {
 		buf_clear(&b);
@@ -232,7 +250,8 @@ static void report(struct job *j)
 			tool_say(j->tool, "%s %s", drops_kept((enum reason)why) ? "kept:" : "dropped:", b.p);
 	}
 	for (size_t i = 0; j->mixed && i < j->mix.n; i++)
-		tool_say(j->tool, "mix: '%s' %llu documents, %.1f %% of the tokens%s", h->inputs[i], (unsigned long long)j->mix.sources[i].docs,
+		tool_say(j->tool, "mix: '%s' %llu documents, %.1f %% of the tokens%s", h->inputs[i],
+			(unsigned long long)j->mix.sources[i].docs,
 			j->mix.tokens ? 100.0 * (double)j->mix.sources[i].tokens / (double)j->mix.tokens : 0,
 			i == j->mix.ended_by ? " (used up)" : "");
 	buf_release(&b);
@@ -246,7 +265,8 @@ static int check_result(struct job *j, struct err *err)
 	int rc = 0;
 
 	if (j->set.overlong == LONG_ERROR && drops_text(&j->intake.drops, DROP_LONG, &j->set, h, &b)) {
-		rc = err_set(err, EX_DATAERR, "%s; shard.overlong=drop, truncate or split takes the rest", b.p ? b.p : "documents too long");
+		rc = err_set(err, EX_DATAERR, "%s; shard.overlong=drop, truncate or split takes the rest",
+			b.p ? b.p : "documents too long");
 	} else if (!j->out_open) {
 		for (int why = 0; why < REASONS; why++) {
 			size_t before = b.n;
@@ -259,7 +279,8 @@ static int check_result(struct job *j, struct err *err)
 				b.n = before;
 		}
 		buf_put(&b, "", 0);
-		rc = err_set(err, EX_DATAERR, "no document is left of %llu%s%s", (unsigned long long)j->intake.docs_in, b.n ? ": " : "", b.p ? b.p : "");
+		rc = err_set(err, EX_DATAERR, "no document is left of %llu%s%s",
+			(unsigned long long)j->intake.docs_in, b.n ? ": " : "", b.p ? b.p : "");
 	}
 	buf_release(&b);
 	return rc;
@@ -267,26 +288,35 @@ static int check_result(struct job *j, struct err *err)
 
 static int read_settings(struct job *j, struct err *err)
 {
-	static const char *const words[] = { [LONG_DROP] = "drop", [LONG_TRUNCATE] = "truncate", [LONG_SPLIT] = "split", [LONG_ERROR] = "error" };
-	static const char *const others[] = { "model.", "data.", "train.", "lora.", "optim.", "schedule.", "save.", "eval.", "generate.", "log.", NULL };
+	static const char *const words[] = { [LONG_DROP] = "drop",
+		[LONG_TRUNCATE] = "truncate",
+		[LONG_SPLIT] = "split",
+		[LONG_ERROR] = "error" };
+	static const char *const others[] = { "model.", "data.", "train.", "lora.", "optim.",
+		"schedule.", "save.", "eval.", "generate.", "log.", NULL };
 	const struct config *c = j->tool->cfg;
 	struct buf b = {0};
 	bool folder = strcmp(j->args->output, "-") != 0;
 
-	j->set = (struct settings){ .seq_len = (uint32_t)cfg_int(c, "shard.seq_len"), .min_trained = (uint64_t)cfg_int(c, "shard.min_trained"),
-		.seed = (uint64_t)cfg_int(c, "shard.seed"), .size = (uint64_t)cfg_int(c, "shard.size"), .shuffle = cfg_bool(c, "shard.shuffle"),
+	j->set = (struct settings){ .seq_len = (uint32_t)cfg_int(c, "shard.seq_len"),
+		.min_trained = (uint64_t)cfg_int(c, "shard.min_trained"),
+		.seed = (uint64_t)cfg_int(c, "shard.seed"),
+		.size = (uint64_t)cfg_int(c, "shard.size"),
+		.shuffle = cfg_bool(c, "shard.shuffle"),
 		.val_fraction = cfg_num(c, "shard.val_fraction") };
 	while (strcmp(words[j->set.overlong], cfg_str(c, "shard.overlong")))
 		j->set.overlong++;
 	if (!folder && j->set.val_fraction > 0 && !j->args->val_output)
-		return cfg_error(c, err, "shard.val_fraction", "to standard output it needs --val-output FILE for the validation split");
+		return cfg_error(c, err, "shard.val_fraction",
+			"to standard output it needs --val-output FILE for the validation split");
 	if (folder && j->args->val_output)
 		return err_set(err, EX_USAGE, "--val-output goes with -o -; a folder holds both splits");
 	cfg_to_json(c, others, &b);
 	if (buf_ok(&b, err) < 0)
 		return -1;
 	j->settings_json = buf_detach(&b);
-	j->tmp_dir = folder ? path_dir(j->args->output) : mem_strdup(getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp", err);
+	j->tmp_dir = folder ? path_dir(j->args->output)
+						: mem_strdup(getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp", err);
 	return j->settings_json && j->tmp_dir ? 0 : err_oom(err, 4096);
 }
 
@@ -302,15 +332,21 @@ static int open_job(struct job *j, struct err *err)
 {
 	bool folder = strcmp(j->args->output, "-") != 0;
 
-	if (read_settings(j, err) < 0 || check_output(j, err) < 0 || paths_expand(&j->paths, j->tool->argc, j->tool->argv, err) < 0 ||
-	    stream_merge_open(&j->in, (const char *const *)j->paths.p, j->paths.n, "tune-shard", err) < 0)
+	if (read_settings(j, err) < 0 || check_output(j, err) < 0 ||
+		paths_expand(&j->paths, j->tool->argc, j->tool->argv, err) < 0 ||
+		stream_merge_open(&j->in, (const char *const *)j->paths.p, j->paths.n, "tune-shard", err) <
+			0)
 		return -1;
 	j->mixed = cfg_count(j->tool->cfg, "shard.mix") > 0;
 	if (j->mixed && mix_init(&j->mix, j->tool->cfg, stream_merge_header(j->in), err) < 0)
 		return -1;
-	/* A folder's documents wait for the end of the input even in their own order: only then are all inputs known. */
-	if ((!j->mixed && (j->set.shuffle || folder) && store_new(&j->docs[TRAIN], j->tmp_dir, j->args->mem / 2, j->set.shuffle, err) < 0) ||
-	    (folder && store_new(&j->docs[VAL], j->tmp_dir, j->args->mem / 2, false, err) < 0))
+	/*
+	 * A folder's documents wait for the end of the input even in their own order: only then are all
+	 * inputs known.
+	 */
+	if ((!j->mixed && (j->set.shuffle || folder) &&
+			store_new(&j->docs[TRAIN], j->tmp_dir, j->args->mem / 2, j->set.shuffle, err) < 0) ||
+		(folder && store_new(&j->docs[VAL], j->tmp_dir, j->args->mem / 2, false, err) < 0))
 		return -1;
 	if (j->set.shuffle && store_new(&j->packs, j->tmp_dir, j->args->mem / 2, true, err) < 0)
 		return -1;
@@ -331,8 +367,9 @@ int job_run(struct tool *t, const struct args *a, struct err *err)
 	for (int i = 0; i < SPLITS; i++)
 		j.out.split[i].file.slot = -1;
 	j.out.dir.slot = -1;
-	if (open_job(&j, err) == 0 && read_all(&j, err) == 0 && drain_docs(&j, err) == 0 && drain_packs(&j, err) == 0 &&
-	    check_result(&j, err) == 0 && output_finish(&j.out, j.settings_json, err) == 0) {
+	if (open_job(&j, err) == 0 && read_all(&j, err) == 0 && drain_docs(&j, err) == 0 &&
+		drain_packs(&j, err) == 0 && check_result(&j, err) == 0 &&
+		output_finish(&j.out, j.settings_json, err) == 0) {
 		report(&j);
 		rc = 0;
 	}

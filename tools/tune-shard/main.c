@@ -4,18 +4,24 @@
 static struct args args = { .mem = (uint64_t)1 << 30 };
 static const char *mem;
 static const struct opt opts[] = {
-	{ 'o', "output", "DIR", OPT_STR, &args.output, "write a shard folder; - = one stream to standard output" },
-	{ 0, "val-output", "FILE", OPT_STR, &args.val_output, "with -o -: the validation split goes to FILE" },
+	{ 'o', "output", "DIR", OPT_STR, &args.output,
+		"write a shard folder; - = one stream to standard output" },
+	{ 0, "val-output", "FILE", OPT_STR, &args.val_output,
+		"with -o -: the validation split goes to FILE" },
 	{ 0, "mem", "SIZE", OPT_STR, &mem, "memory before documents go to a temporary file (1G)" },
-	{ 'j', "threads", "N", OPT_KEY, NULL, "threads (train.threads); the output never depends on it", .key = "train.threads" },
+	{ 'j', "threads", "N", OPT_KEY, NULL, "threads (train.threads); the output never depends on it",
+		.key = "train.threads" },
 	{ 0, "force", NULL, OPT_FLAG, &args.force, "replace an existing folder or file" },
 	{ 0 }
 };
 
 int main(int argc, char **argv)
 {
-	struct tool t = { .name = "tune-shard", .synopsis = "[-c FILE]... -o DIR|- [key=value]... [STREAM|DIR]...",
-		.summary = "Mix, shuffle, split and pack token streams.", .opts = opts, .uses_config = true };
+	struct tool t = { .name = "tune-shard",
+		.synopsis = "[-c FILE]... -o DIR|- [key=value]... [STREAM|DIR]...",
+		.summary = "Mix, shuffle, split and pack token streams.",
+		.opts = opts,
+		.uses_config = true };
 	struct err err = {0};
 	int64_t bytes = 0;
 	int rc = -1;

@@ -5,13 +5,16 @@
 
 #include "libcommon/file.h"
 
-/* An input is called by its whole name, its file name, or that without what follows the first dot. */
+/*
+ * An input is called by its whole name, its file name, or that without what follows the first dot.
+ */
 static bool called(const char *input, const char *name)
 {
 	const char *base = path_base(input);
 	size_t stem = strcspn(base, ".");
 
-	return !strcmp(input, name) || !strcmp(base, name) || (stem && strlen(name) == stem && !strncmp(base, name, stem));
+	return !strcmp(input, name) || !strcmp(base, name) ||
+		(stem && strlen(name) == stem && !strncmp(base, name, stem));
 }
 
 static void list_inputs(const struct stream_header *h, struct buf *out)
@@ -22,9 +25,11 @@ static void list_inputs(const struct stream_header *h, struct buf *out)
 		buf_printf(out, "%s'%s'", i ? ", " : "", h->inputs[i]);
 }
 
-static int set_weight(struct mix *m, const struct config *cfg, const struct stream_header *h, size_t item, bool *given, struct err *err)
+static int set_weight(struct mix *m, const struct config *cfg, const struct stream_header *h,
+	size_t item, bool *given, struct err *err)
 {
-	const char *name = cfg_item_name(cfg, "shard.mix", item), *text = cfg_item(cfg, "shard.mix", item);
+	const char *name = cfg_item_name(cfg, "shard.mix", item),
+			   *text = cfg_item(cfg, "shard.mix", item);
 	struct buf all = {0};
 	size_t i, found = SIZE_MAX;
 	char *end;
@@ -32,7 +37,8 @@ static int set_weight(struct mix *m, const struct config *cfg, const struct stre
 	int rc = -1;
 
 	if (*end || end == text || !(w >= 0) || w > 1e12)
-		return cfg_error(cfg, err, "shard.mix", "the weight of '%s' must be a number from 0 on, found '%s'", name, text);
+		return cfg_error(cfg, err, "shard.mix",
+			"the weight of '%s' must be a number from 0 on, found '%s'", name, text);
 	list_inputs(h, &all);
 	for (i = 0; i < h->ninputs; i++) {
 		if (!called(h->inputs[i], name))
@@ -44,7 +50,8 @@ static int set_weight(struct mix *m, const struct config *cfg, const struct stre
 		found = i;
 	}
 	if (found == SIZE_MAX) {
-		cfg_error(cfg, err, "shard.mix", "no input is called '%s'; there are %s", name, all.p ? all.p : "none");
+		cfg_error(cfg, err, "shard.mix", "no input is called '%s'; there are %s", name,
+			all.p ? all.p : "none");
 	} else if (given[found]) {
 		cfg_error(cfg, err, "shard.mix", "input '%s' has two weights", h->inputs[found]);
 	} else {
@@ -57,7 +64,8 @@ done:
 	return rc;
 }
 
-int mix_init(struct mix *m, const struct config *cfg, const struct stream_header *h, struct err *err)
+int mix_init(
+	struct mix *m, const struct config *cfg, const struct stream_header *h, struct err *err)
 {
 	bool *given = mem_zalloc(h->ninputs, sizeof(*given), err);
 	double sum = 0;
@@ -72,7 +80,8 @@ int mix_init(struct mix *m, const struct config *cfg, const struct stream_header
 			goto done;
 	for (i = 0; i < m->n; i++) {
 		if (!given[i]) {
-			cfg_error(cfg, err, "shard.mix", "no weight for input '%s' (0 leaves it out)", h->inputs[i]);
+			cfg_error(
+				cfg, err, "shard.mix", "no weight for input '%s' (0 leaves it out)", h->inputs[i]);
 			goto done;
 		}
 		sum += m->sources[i].weight;

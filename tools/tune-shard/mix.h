@@ -1,9 +1,10 @@
 #ifndef TUNE_SHARD_MIX_H
 #define TUNE_SHARD_MIX_H
 /*
- * mix: which input gives the next document, so that at every moment each has given its share of the tokens as nearly as whole
- * documents allow: the one that lacks most goes next (the first of equals).  The mixture ends when the one whose turn it is has
- * no more: what the others still hold is left.
+ * mix: which input gives the next document, so that at every moment each has given its share of the
+ * tokens as nearly as whole documents allow: the one that lacks most goes next (the first of
+ * equals).  The mixture ends when the one whose turn it is has no more: what the others still hold
+ * is left.
  */
 #include "shard.h"
 #include "store.h"
@@ -19,8 +20,12 @@ struct mix {
 	uint64_t tokens;
 	size_t ended_by;                 /* the one that was used up */
 };
-/* The weights from shard.mix for the inputs of h; EX_CONFIG if a name fits no input or several, or an input has no weight. */
-int mix_init(struct mix *m, const struct config *cfg, const struct stream_header *h, struct err *err);
+/*
+ * The weights from shard.mix for the inputs of h; EX_CONFIG if a name fits no input or several, or
+ * an input has no weight.
+ */
+int mix_init(
+	struct mix *m, const struct config *cfg, const struct stream_header *h, struct err *err);
 /* The next document's blob.  0: the mixture ends. */
 int mix_next(struct mix *m, const void **blob, struct err *err);
 void mix_drawn(struct mix *m, const struct doc *d);

@@ -10,9 +10,12 @@ enum { ZSTD_LEVEL = 3 };
 
 static const char *const split_names[SPLITS] = { "train", "val" };
 
-int output_open(struct output *o, const struct args *a, const struct settings *s, const struct stream_header *h, struct err *err)
+int output_open(struct output *o, const struct args *a, const struct settings *s,
+	const struct stream_header *h, struct err *err)
 {
-	*o = (struct output){ .set = s, .args = a, .header = h, .folder = strcmp(a->output, "-") != 0, .dir.slot = -1 };
+	*o = (struct output){
+		.set = s, .args = a, .header = h, .folder = strcmp(a->output, "-") != 0, .dir.slot = -1
+	};
 	for (int i = 0; i < SPLITS; i++)
 		o->split[i].file.slot = -1;
 	if (!o->folder)
@@ -32,7 +35,8 @@ static int begin(struct output *o, enum split split, struct err *err)
 	int rc;
 
 	if (o->folder) {
-		snprintf(s->name, sizeof(s->name), "%s-%05llu.tns", split_names[split], (unsigned long long)s->files);
+		snprintf(s->name, sizeof(s->name), "%s-%05llu.tns", split_names[split],
+			(unsigned long long)s->files);
 		if (!(path = joined = path_join(o->dir.tmp, s->name)))
 			return err_oom(err, 64);
 	}
@@ -47,7 +51,8 @@ static int begin(struct output *o, enum split split, struct err *err)
 	return rc;
 }
 
-static void list_file(struct output *o, struct split_out *s, uint64_t bytes, uint64_t hash, const struct stream_totals *t)
+static void list_file(struct output *o, struct split_out *s, uint64_t bytes, uint64_t hash,
+	const struct stream_totals *t)
 {
 	struct json_w w = { .out = &s->manifest };
 	char hex[XXH64_HEX];
@@ -75,8 +80,9 @@ static int end(struct output *o, enum split split, struct err *err)
 
 	if (o->folder && !path) {
 		err_oom(err, 64);
-	} else if (stream_out_finish(s->out, NULL, 0, &t, err) == 0 && outfile_commit(&s->file, err) == 0 &&
-		   (!path || hash64_file(path, &hash, &bytes, err) == 0)) {
+	} else if (stream_out_finish(s->out, NULL, 0, &t, err) == 0 &&
+		outfile_commit(&s->file, err) == 0 &&
+		(!path || hash64_file(path, &hash, &bytes, err) == 0)) {
 		if (path)
 			list_file(o, s, bytes, hash, &t);
 		s->files++;
@@ -130,11 +136,14 @@ static int write_manifest(struct output *o, const char *settings_json, struct er
 
 		if (!s->files)
 			continue;
-		buf_printf(&b, "%s\n\"%s\":{\"records\":%llu,\"tokens\":%llu,\"trained\":%llu,\"files\":[%s]}", first ? "" : ",", split_names[i],
-			(unsigned long long)s->packs, (unsigned long long)s->tokens, (unsigned long long)s->trained, s->manifest.p);
+		buf_printf(&b,
+			"%s\n\"%s\":{\"records\":%llu,\"tokens\":%llu,\"trained\":%llu,\"files\":[%s]}",
+			first ? "" : ",", split_names[i], (unsigned long long)s->packs,
+			(unsigned long long)s->tokens, (unsigned long long)s->trained, s->manifest.p);
 		first = false;
 	}
-	buf_printf(&b, "},\n\"seed\":%llu,\n\"settings\":%s,\n\"inputs\":[", (unsigned long long)o->set->seed, settings_json);
+	buf_printf(&b, "},\n\"seed\":%llu,\n\"settings\":%s,\n\"inputs\":[",
+		(unsigned long long)o->set->seed, settings_json);
 	for (size_t i = 0; i < o->header->ninputs; i++) {
 		w = (struct json_w){ .out = &b };
 		buf_puts(&b, i ? "," : "");

@@ -3,8 +3,9 @@
 /*
  * output: packs -> the files of a shard set with its manifest, or one stream a split.
  *
- * A set is written as DIR.tmp.PID and renamed; its files are indexed and hold about shard.size bytes each.  A stream goes to standard
- * output (no TEND if anything fails) and the validation split to its file.
+ * A set is written as DIR.tmp.PID and renamed; its files are indexed and hold about shard.size
+ * bytes each.  A stream goes to standard output (no TEND if anything fails) and the validation
+ * split to its file.
  */
 #include "libcommon/outfile.h"
 #include "shard.h"
@@ -26,10 +27,12 @@ struct output {
 	struct split_out split[SPLITS];
 	struct sha256 *identity;
 };
-int output_open(struct output *o, const struct args *a, const struct settings *s, const struct stream_header *h, struct err *err);
+int output_open(struct output *o, const struct args *a, const struct settings *s,
+	const struct stream_header *h, struct err *err);
 /* p->seq is given here. */
 int output_pack(struct output *o, enum split split, struct rec_pack *p, struct err *err);
-int output_tick(struct output *o, bool input_would_block, struct err *err);   /* streams: flush in time */
+/* streams: flush in time */
+int output_tick(struct output *o, bool input_would_block, struct err *err);
 /* settings_json: for the manifest. */
 int output_finish(struct output *o, const char *settings_json, struct err *err);
 void output_release(struct output *o);

@@ -24,7 +24,8 @@ struct packer {
 	struct bin *bins;
 	uint32_t nbins;
 	uint32_t *with_room;          /* [seq_len + 1]: a pack with this much room, or NONE */
-	uint64_t *some, *any;         /* bit r: with_room[r] is not NONE; bit w of any: word w of some is not 0 */
+	/* bit r: with_room[r] is not NONE; bit w of any: word w of some is not 0 */
+	uint64_t *some, *any;
 	/* one pack, as it is handed out */
 	uint32_t *ids, *lens, *srcs;
 	uint8_t *mask;
@@ -48,16 +49,19 @@ int packer_new(struct packer **out, uint32_t seq_len, pack_fn *fn, void *ctx, st
 	p->fn = fn;
 	p->ctx = ctx;
 	if (!(p->docs = mem_zalloc(WINDOW_DOCS, sizeof(*p->docs), err)) ||
-	    !(p->order = mem_zalloc(WINDOW_DOCS, sizeof(*p->order), err)) ||
-	    !(p->bin_of = mem_zalloc(WINDOW_DOCS, sizeof(*p->bin_of), err)) ||
-	    !(p->next = mem_zalloc(WINDOW_DOCS, sizeof(*p->next), err)) ||
-	    !(p->bins = mem_zalloc(WINDOW_DOCS, sizeof(*p->bins), err)) ||
-	    !(p->with_room = mem_zalloc((size_t)seq_len + 1, sizeof(*p->with_room), err)) ||
-	    !(p->some = mem_zalloc(words(seq_len), sizeof(*p->some), err)) ||
-	    !(p->any = mem_zalloc(words(words(seq_len)), sizeof(*p->any), err)) ||
-	    !(p->ids = mem_zalloc(seq_len, sizeof(*p->ids), err)) || !(p->mask = mem_zalloc(seq_len, 1, err)) ||
-	    !(p->lens = mem_zalloc(most, sizeof(*p->lens), err)) || !(p->srcs = mem_zalloc(most, sizeof(*p->srcs), err)) ||
-	    !(p->seqs = mem_zalloc(most, sizeof(*p->seqs), err)) || !(p->lines = mem_zalloc(most, sizeof(*p->lines), err)))
+		!(p->order = mem_zalloc(WINDOW_DOCS, sizeof(*p->order), err)) ||
+		!(p->bin_of = mem_zalloc(WINDOW_DOCS, sizeof(*p->bin_of), err)) ||
+		!(p->next = mem_zalloc(WINDOW_DOCS, sizeof(*p->next), err)) ||
+		!(p->bins = mem_zalloc(WINDOW_DOCS, sizeof(*p->bins), err)) ||
+		!(p->with_room = mem_zalloc((size_t)seq_len + 1, sizeof(*p->with_room), err)) ||
+		!(p->some = mem_zalloc(words(seq_len), sizeof(*p->some), err)) ||
+		!(p->any = mem_zalloc(words(words(seq_len)), sizeof(*p->any), err)) ||
+		!(p->ids = mem_zalloc(seq_len, sizeof(*p->ids), err)) ||
+		!(p->mask = mem_zalloc(seq_len, 1, err)) ||
+		!(p->lens = mem_zalloc(most, sizeof(*p->lens), err)) ||
+		!(p->srcs = mem_zalloc(most, sizeof(*p->srcs), err)) ||
+		!(p->seqs = mem_zalloc(most, sizeof(*p->seqs), err)) ||
+		!(p->lines = mem_zalloc(most, sizeof(*p->lines), err)))
 		return -1;
 	memset(p->with_room, 0xff, ((size_t)seq_len + 1) * sizeof(*p->with_room));
 	return 0;
@@ -107,7 +111,10 @@ static uint32_t room_take(struct packer *p, uint32_t r)
 	return bin;
 }
 
-/* The lowest set bit of set[0..n) at or above `from`, or SIZE_MAX; only the words that a scan must see are seen. */
+/*
+ * The lowest set bit of set[0..n) at or above `from`, or SIZE_MAX; only the words that a scan must
+ * see are seen.
+ */
 static size_t next_bit(const uint64_t *set, size_t n, size_t from)
 {
 	size_t w = from / 64;
@@ -191,7 +198,12 @@ static void thread(struct packer *p)
 
 static int emit(struct packer *p, const struct bin *b, struct err *err)
 {
-	struct rec_pack r = { .ids = p->ids, .mask = p->mask, .lens = p->lens, .docs = p->seqs, .srcs = p->srcs, .lines = p->lines };
+	struct rec_pack r = { .ids = p->ids,
+		.mask = p->mask,
+		.lens = p->lens,
+		.docs = p->seqs,
+		.srcs = p->srcs,
+		.lines = p->lines };
 	uint32_t i;
 
 	for (i = b->first; i != NONE; i = p->next[i]) {
@@ -232,7 +244,8 @@ int packer_add(struct packer *p, const struct doc *d, struct err *err)
 	uint8_t *mask;
 
 	assert(d->n && d->n <= p->seq_len);
-	if ((p->ndocs == WINDOW_DOCS || (p->ndocs && p->ntokens + d->n > WINDOW_TOKENS)) && packer_flush(p, err) < 0)
+	if ((p->ndocs == WINDOW_DOCS || (p->ndocs && p->ntokens + d->n > WINDOW_TOKENS)) &&
+		packer_flush(p, err) < 0)
 		return -1;
 	ids = arena_alloc(&p->arena, (size_t)d->n * 4);
 	mask = arena_alloc(&p->arena, d->n);

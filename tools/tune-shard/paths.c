@@ -47,7 +47,8 @@ int paths_expand(struct paths *list, int argc, char **argv, struct err *err)
 	int i;
 
 	for (i = 0; i < argc; i++)
-		if ((is_dir(argv[i]) ? add_folder(list, argv[i], err) : add(list, strdup(argv[i]), err)) < 0)
+		if ((is_dir(argv[i]) ? add_folder(list, argv[i], err) : add(list, strdup(argv[i]), err)) <
+			0)
 			return -1;
 	return argc ? 0 : add(list, strdup("-"), err);
 }

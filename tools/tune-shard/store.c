@@ -50,7 +50,9 @@ int store_new(struct store **out, const char *dir, uint64_t mem, bool sorted, st
 	s->fd = -1;
 	s->mem = mem;
 	s->sorted = sorted;
-	s->block = mem / 256 > BLOCK_MAX ? BLOCK_MAX : mem / 256 < BLOCK_MIN ? BLOCK_MIN : mem / 256 / BLOCK_MIN * BLOCK_MIN;
+	s->block = mem / 256 > BLOCK_MAX ? BLOCK_MAX
+		: mem / 256 < BLOCK_MIN      ? BLOCK_MIN
+									 : mem / 256 / BLOCK_MIN * BLOCK_MIN;
 	return (s->dir = mem_strdup(dir, err)) ? 0 : -1;
 }
 
@@ -153,7 +155,8 @@ static int bucket_end(struct store *s, struct bucket *b, struct err *err)
 }
 
 /* Bytes pos .. pos+n-1 of the bucket. */
-static int bucket_read(struct store *s, const struct bucket *b, uint64_t pos, void *to, size_t n, struct err *err)
+static int bucket_read(
+	struct store *s, const struct bucket *b, uint64_t pos, void *to, size_t n, struct err *err)
 {
 	char *p = to;
 	ssize_t got;
@@ -197,13 +200,16 @@ static int push_buckets(struct store *s, struct bucket *b, struct err *err)
 	return 0;
 }
 
-static int put_spilled(struct store *s, struct bucket *buckets, int level, const struct head *h, const void *blob, struct err *err)
+static int put_spilled(struct store *s, struct bucket *buckets, int level, const struct head *h,
+	const void *blob, struct err *err)
 {
 	struct bucket *b = &buckets[bucket_of(s, level, h->key)];
 
 	b->level = level;
 	b->count++;
-	return bucket_put(s, b, h, sizeof(*h), err) < 0 || bucket_put(s, b, blob, h->bytes, err) < 0 ? -1 : 0;
+	return bucket_put(s, b, h, sizeof(*h), err) < 0 || bucket_put(s, b, blob, h->bytes, err) < 0
+		? -1
+		: 0;
 }
 
 /* The size is kept in front of each blob in memory. */
@@ -249,7 +255,8 @@ static int add_in_memory(struct store *s, struct head h, char **blob, struct err
 	return 0;
 }
 
-int store_add(struct store *s, uint64_t key, const struct part *parts, size_t nparts, struct err *err)
+int store_add(
+	struct store *s, uint64_t key, const struct part *parts, size_t nparts, struct err *err)
 {
 	struct head h = { key, s->next_index++, 0 };
 	char *p, zero[8] = {0};
@@ -257,7 +264,8 @@ int store_add(struct store *s, uint64_t key, const struct part *parts, size_t np
 
 	for (i = 0; i < nparts; i++)
 		h.bytes += (parts[i].n + 7) & ~(size_t)7;
-	if (!s->spilled && s->n && s->arena.total + h.bytes + (s->n + 1) * sizeof(*s->entries) > s->mem && spill(s, err) < 0)
+	if (!s->spilled && s->n &&
+		s->arena.total + h.bytes + (s->n + 1) * sizeof(*s->entries) > s->mem && spill(s, err) < 0)
 		return -1;
 	if (s->spilled) {
 		struct bucket *b = &s->todo[bucket_of(s, 0, key)];
@@ -266,7 +274,8 @@ int store_add(struct store *s, uint64_t key, const struct part *parts, size_t np
 		if (bucket_put(s, b, &h, sizeof(h), err) < 0)
 			return -1;
 		for (i = 0; i < nparts; i++)
-			if (bucket_put(s, b, parts[i].p, parts[i].n, err) < 0 || bucket_put(s, b, zero, -parts[i].n & 7, err) < 0)
+			if (bucket_put(s, b, parts[i].p, parts[i].n, err) < 0 ||
+				bucket_put(s, b, zero, -parts[i].n & 7, err) < 0)
 				return -1;
 		return 0;
 	}
@@ -368,7 +377,8 @@ static int next_bucket(struct store *s, struct err *err)
 	while (s->ntodo) {
 		struct bucket b = s->todo[--s->ntodo];
 		/* At the last level the keys are equal but for their lowest bits. */
-		bool small = b.bytes + b.count * sizeof(struct entry) <= s->mem || b.count == 1 || BUCKET_BITS * (b.level + 2) > 64;
+		bool small = b.bytes + b.count * sizeof(struct entry) <= s->mem || b.count == 1 ||
+			BUCKET_BITS * (b.level + 2) > 64;
 		int rc = small ? load(s, &b, err) : cut(s, &b, err);
 
 		bucket_release(&b);

@@ -32,9 +32,11 @@ static int cat_binary(struct stream_merge *m, struct err *err)
 }
 
 /* TEND of the part that ends, with the sums since `from`. */
-static int print_end(struct buf *line, struct stream_totals t, struct stream_totals from, struct err *err)
+static int print_end(
+	struct buf *line, struct stream_totals t, struct stream_totals from, struct err *err)
 {
-	t = (struct stream_totals){ t.n - from.n, t.tokens - from.tokens, t.trained - from.trained, t.xxh64 };
+	t = (struct stream_totals){ t.n - from.n, t.tokens - from.tokens, t.trained - from.trained,
+		t.xxh64 };
 	return print_line(line, stream_totals_json(&t, line, err), err);
 }
 
@@ -50,7 +52,8 @@ static int cat_json(struct stream_merge *m, struct err *err)
 	if (!hash || print_line(&line, stream_header_json(stream_merge_header(m), &line, err), err) < 0)
 		goto done;
 	while ((got = stream_merge_next(m, &r, err)) > 0) {
-		if (stream_merge_header(m)->ninputs != ninputs) {   /* its inputs are new: a part of its own */
+		/* its inputs are new: a part of its own */
+		if (stream_merge_header(m)->ninputs != ninputs) {
 			ninputs = stream_merge_header(m)->ninputs;
 			t.xxh64 = hash64_value(hash);
 			hash64_free(hash);

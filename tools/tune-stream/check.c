@@ -3,7 +3,8 @@
 
 #include "verbs.h"
 
-static int print(const struct args *a, const char *name, const struct stream_header *h, struct stream_totals t, struct err *err)
+static int print(const struct args *a, const char *name, const struct stream_header *h,
+	struct stream_totals t, struct err *err)
 {
 	struct buf line = {0};
 	struct json_w w = { .out = &line };
@@ -31,8 +32,9 @@ static int print(const struct args *a, const char *name, const struct stream_hea
 		json_w_str(&w, hex);
 		json_w_end(&w);
 	} else {
-		buf_printf(&line, "%s: ok: %s, %llu records, %llu tokens, %llu trained, xxh64 %s", name, stream_kind_name(h->kind),
-			(unsigned long long)t.n, (unsigned long long)t.tokens, (unsigned long long)t.trained, hex);
+		buf_printf(&line, "%s: ok: %s, %llu records, %llu tokens, %llu trained, xxh64 %s", name,
+			stream_kind_name(h->kind), (unsigned long long)t.n, (unsigned long long)t.tokens,
+			(unsigned long long)t.trained, hex);
 	}
 	buf_putc(&line, '\n');
 	rc = buf_ok(&line, err);

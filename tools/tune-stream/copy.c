@@ -25,7 +25,8 @@ int copy_begin(struct copy *c, const struct stream_merge *m, struct err *err)
 	return follow_header(c, m, err);
 }
 
-int copy_record(struct copy *c, const struct stream_merge *m, const struct record *r, struct err *err)
+int copy_record(
+	struct copy *c, const struct stream_merge *m, const struct record *r, struct err *err)
 {
 	return follow_header(c, m, err) < 0 || stream_put_raw(c->out, r, err) < 0 ||
 		stream_out_tick(c->out, stream_merge_would_block(m), err) < 0 ? -1 : 0;
@@ -33,7 +34,8 @@ int copy_record(struct copy *c, const struct stream_merge *m, const struct recor
 
 int copy_end(struct copy *c, const struct stream_merge *m, struct err *err)
 {
-	return follow_header(c, m, err) < 0 || stream_out_finish(c->out, NULL, 0, NULL, err) < 0 ? -1 : 0;
+	return follow_header(c, m, err) < 0 || stream_out_finish(c->out, NULL, 0, NULL, err) < 0 ? -1
+																							 : 0;
 }
 
 void copy_release(struct copy *c)

@@ -4,12 +4,14 @@
 #include "libcommon/stream/stream.h"
 
 struct copy {
-	const char *prog, *set;    /* an entry for prov and its settings as JSON; NULL = the records are those that came in */
+	/* an entry for prov and its settings as JSON; NULL = the records are those that came in */
+	const char *prog, *set;
 	struct stream_out *out;
 	size_t ninputs;
 };
 int copy_begin(struct copy *c, const struct stream_merge *m, struct err *err);
-int copy_record(struct copy *c, const struct stream_merge *m, const struct record *r, struct err *err);
+int copy_record(
+	struct copy *c, const struct stream_merge *m, const struct record *r, struct err *err);
 int copy_end(struct copy *c, const struct stream_merge *m, struct err *err);
 void copy_release(struct copy *c);
 #endif

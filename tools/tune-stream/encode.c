@@ -1,4 +1,7 @@
-/* encode: the JSON form back to a stream.  TEND is counted anew, so that a filter between may drop records. */
+/*
+ * encode: the JSON form back to a stream.  TEND is counted anew, so that a filter between may drop
+ * records.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,8 +28,8 @@ static int read_line(FILE *fp, struct buf *line, const char *name, uint64_t numb
 	buf_clear(line);
 	while ((c = getc_unlocked(fp)) != EOF && c != '\n') {
 		if (line->n == LINE_MAX_BYTES)
-			return err_set(err, EX_DATAERR, "%s:%llu: a line of more than %d bytes", name, (unsigned long long)number,
-				LINE_MAX_BYTES);
+			return err_set(err, EX_DATAERR, "%s:%llu: a line of more than %d bytes", name,
+				(unsigned long long)number, LINE_MAX_BYTES);
 		if (line->n + 1 < line->cap)
 			line->p[line->n++] = (char)c;
 		else
@@ -48,8 +51,8 @@ static int begin_part(struct encoder *e, struct err *err)
 		if (stream_header_copy(&e->head, &h, err) < 0)
 			goto done;
 	} else if (h.kind != e->head.kind) {
-		err_set(err, EX_DATAERR, "a stream of kind '%s' after one of kind '%s'", stream_kind_name(h.kind),
-			stream_kind_name(e->head.kind));
+		err_set(err, EX_DATAERR, "a stream of kind '%s' after one of kind '%s'",
+			stream_kind_name(h.kind), stream_kind_name(e->head.kind));
 		goto done;
 	} else if (stream_same_tokenizer(&e->head.tok, "the first part", &h.tok, "this one", err) < 0) {
 		goto done;
@@ -95,9 +98,11 @@ static int encode(struct encoder *e, FILE *fp, struct err *err)
 	if (got < 0)
 		goto done;
 	if (!e->started)
-		err_set(err, EX_DATAERR, "%s: empty: no TUNE line (did the program before it fail?)", e->name);
+		err_set(
+			err, EX_DATAERR, "%s: empty: no TUNE line (did the program before it fail?)", e->name);
 	else if (e->out)
-		err_set(err, EX_DATAERR, "%s: truncated: no TEND after %llu lines", e->name, (unsigned long long)e->line - 1);
+		err_set(err, EX_DATAERR, "%s: truncated: no TEND after %llu lines", e->name,
+			(unsigned long long)e->line - 1);
 	else
 		rc = 0;
 done:

@@ -14,8 +14,9 @@ int verb_head(const struct args *a, struct err *err)
 	if (a->npaths > 1)
 		return err_set(err, EX_USAGE, "head takes one STREAM");
 	snprintf(set, sizeof(set), "{\"n\":%llu}", (unsigned long long)a->n);
-	if (refuse_terminal("-", err) < 0 || stream_merge_open(&m, a->paths, a->npaths, "tune-stream head", err) < 0 ||
-	    copy_begin(&c, m, err) < 0)
+	if (refuse_terminal("-", err) < 0 ||
+		stream_merge_open(&m, a->paths, a->npaths, "tune-stream head", err) < 0 ||
+		copy_begin(&c, m, err) < 0)
 		goto done;
 	while (n < a->n && (got = stream_merge_next(m, &r, err)) > 0) {
 		if (copy_record(&c, m, &r, err) < 0)

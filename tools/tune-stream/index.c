@@ -50,12 +50,14 @@ int verb_index(const struct args *a, struct err *err)
 		return err_set(err, EX_USAGE, "index takes one FILE");
 	to = a->output ? a->output : a->paths[0];
 	if (file_exists(a->paths[0]) && !is_file(a->paths[0]))
-		return err_set(err, EX_NOINPUT, "'%s' is not a regular file: index reads it twice", a->paths[0]);
+		return err_set(
+			err, EX_NOINPUT, "'%s' is not a regular file: index reads it twice", a->paths[0]);
 	if (refuse_terminal(to, err) < 0 || read_header(a->paths[0], &h, err) < 0 ||
 	    outfile_open(&f, to, a->force || !a->output, err) < 0)
 		goto done;
-	if (stream_out_open(&out, f.fp, to, &h, (struct stream_out_opts){ STREAM_ZSTD_LEVEL, true }, err) == 0 &&
-	    copy(a->paths[0], out, err) == 0 && stream_out_finish(out, NULL, 0, NULL, err) == 0)
+	if (stream_out_open(
+			&out, f.fp, to, &h, (struct stream_out_opts){ STREAM_ZSTD_LEVEL, true }, err) == 0 &&
+		copy(a->paths[0], out, err) == 0 && stream_out_finish(out, NULL, 0, NULL, err) == 0)
 		rc = outfile_commit(&f, err);
 done:
 	stream_out_close(out);

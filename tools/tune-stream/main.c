@@ -6,7 +6,8 @@
 static struct args a = { .n = 10 };
 static const struct opt opts[] = {
 	{ 'n', "records", "N", OPT_U64, &a.n, "head: records to keep (10)", 0, NULL },
-	{ 'o', "output", "FILE", OPT_STR, &a.output, "index: write here and leave the input as it is", 0, NULL },
+	{ 'o', "output", "FILE", OPT_STR, &a.output, "index: write here and leave the input as it is",
+		0, NULL },
 	{ 0, "force", NULL, OPT_FLAG, &a.force, "index: replace an existing FILE", 0, NULL },
 	{ 0 }
 };
@@ -17,8 +18,11 @@ static int (*const verbs[])(const struct args *a, struct err *err) = {
 
 int main(int argc, char **argv)
 {
-	struct tool t = { .name = "tune-stream", .synopsis = "check [STREAM]... | head [-n N] [STREAM] | cat [--json] [STREAM]... | "
-		"encode [FILE] | index [-o OUT] FILE", .summary = "Check, cut, join, convert and index token streams.", .opts = opts,
+	struct tool t = { .name = "tune-stream",
+		.synopsis = "check [STREAM]... | head [-n N] [STREAM] | cat [--json] [STREAM]... | "
+					"encode [FILE] | index [-o OUT] FILE",
+		.summary = "Check, cut, join, convert and index token streams.",
+		.opts = opts,
 		.verbs = names };
 	struct err err = {0};
 	size_t i = 0;
@@ -31,6 +35,8 @@ int main(int argc, char **argv)
 	while (strcmp(names[i], t.verb))
 		i++;
 	if (a.output && verbs[i] != verb_index)
-		return tool_exit(&t, err_set(&err, EX_USAGE, "-o goes with index; '%s' writes to standard output", t.verb), &err);
+		return tool_exit(&t,
+			err_set(&err, EX_USAGE, "-o goes with index; '%s' writes to standard output", t.verb),
+			&err);
 	return tool_exit(&t, verbs[i](&a, &err), &err);
 }

@@ -41,7 +41,8 @@ static int is_stream(const char *path, bool *yes, struct err *err)
 	return 0;
 }
 
-static int put_ids(struct tokenize *z, const uint32_t *ids, size_t n, struct buf *out, struct err *err)
+static int put_ids(
+	struct tokenize *z, const uint32_t *ids, size_t n, struct buf *out, struct err *err)
 {
 	buf_clear(out);
 	if (decode(z->tok, ids, n, false, out, err) < 0 || buf_ok(out, err) < 0)
@@ -61,7 +62,8 @@ static int decode_stream(struct tokenize *z, const char *path, struct buf *out, 
 	if (rc < 0)
 		return -1;
 	memcpy(mine.sha256, tokenizer_sha256(z->tok), sizeof(mine.sha256));
-	rc = stream_same_tokenizer(&stream_in_header(in)->tok, path, &mine, tokenizer_source(z->tok), err);
+	rc = stream_same_tokenizer(
+		&stream_in_header(in)->tok, path, &mine, tokenizer_source(z->tok), err);
 	while (!rc && (rc = stream_next(in, &r, err)) > 0) {
 		rc = 0;
 		if (rec_is(&r, "TOKS"))
@@ -93,14 +95,17 @@ static int decode_text(struct tokenize *z, const char *path, struct buf *out, st
 		}
 		count++;
 		if (!isdigit((unsigned char)*p)) {
-			rc = err_set(err, EX_DATAERR, "%s: number %llu is no token id (ids are decimal numbers)", name, (unsigned long long)count);
+			rc =
+				err_set(err, EX_DATAERR, "%s: number %llu is no token id (ids are decimal numbers)",
+					name, (unsigned long long)count);
 			break;
 		}
 		while (p < end && isdigit((unsigned char)*p) && id <= UINT32_MAX)
 			id = 10 * id + (uint64_t)(*p++ - '0');
 		one = (uint32_t)id;
 		if (id >= tokenizer_vocab(z->tok))
-			rc = err_set(err, EX_DATAERR, "%s: number %llu: the id is not below the vocabulary's size, %u", name,
+			rc = err_set(err, EX_DATAERR,
+				"%s: number %llu: the id is not below the vocabulary's size, %u", name,
 				(unsigned long long)count, tokenizer_vocab(z->tok));
 		else
 			rc = put_ids(z, &one, 1, out, err);
@@ -119,7 +124,8 @@ int decode_inputs(struct tokenize *z, struct err *err)
 	for (i = 0; i < z->ninputs && !rc; i++) {
 		if ((rc = is_stream(z->inputs[i], &stream, err)) < 0)
 			break;
-		rc = stream ? decode_stream(z, z->inputs[i], &out, err) : decode_text(z, z->inputs[i], &out, err);
+		rc = stream ? decode_stream(z, z->inputs[i], &out, err)
+					: decode_text(z, z->inputs[i], &out, err);
 	}
 	buf_release(&out);
 	return rc;

@@ -1,8 +1,9 @@
 /*
  * encode: rows -> documents, by several threads, in the input's order.
  *
- * The main thread reads raw rows into chunks; a chunk is a task of the pool: it is parsed, rendered and tokenised into memory of its
- * own.  Then the main thread hands the documents on, chunk after chunk.  What a chunk makes depends on its rows only.
+ * The main thread reads raw rows into chunks; a chunk is a task of the pool: it is parsed, rendered
+ * and tokenised into memory of its own.  Then the main thread hands the documents on, chunk after
+ * chunk.  What a chunk makes depends on its rows only.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -77,8 +78,8 @@ static int fill(struct batch *b, struct chunk *c, struct err *err)
 	return 1;
 }
 
-static int encode_item(const struct tokenize *z, const struct rows *rows, struct worker *w, struct chunk *c, struct item *it,
-	struct err *err)
+static int encode_item(const struct tokenize *z, const struct rows *rows, struct worker *w,
+	struct chunk *c, struct item *it, struct err *err)
 {
 	struct row row;
 	struct sample *s = &w->sample;
@@ -109,13 +110,15 @@ static void encode_chunk(void *ctx, long task, int worker)
 
 	for (i = 0; i < c->n; i++) {
 		err.code = 0;
-		if (!c->items[i].rc && (rc = encode_item(b->z, b->rows, &b->workers[worker], c, &c->items[i], &err)) < 0)
+		if (!c->items[i].rc &&
+			(rc = encode_item(b->z, b->rows, &b->workers[worker], c, &c->items[i], &err)) < 0)
 			fail_item(c, &c->items[i], rc, &err);
 	}
 }
 
 /* A row that can't be used: counted, or the end. */
-static int bad_item(struct tokenize *z, uint32_t src, const struct item *it, int rc, struct err *err)
+static int bad_item(
+	struct tokenize *z, uint32_t src, const struct item *it, int rc, struct err *err)
 {
 	if (rc == -1 || strcmp(cfg_str(z->cfg, "data.on_error"), "skip"))
 		return -1;
@@ -131,7 +134,8 @@ static int emit(struct tokenize *z, uint32_t src, const struct chunk *c, struct 
 
 	for (i = 0; i < c->n; i++) {
 		const struct item *it = &c->items[i];
-		struct doc d = { src, it->row.line, c->ids + it->ids, (const uint8_t *)c->mask.p + it->ids, it->nids, it->special };
+		struct doc d = { src, it->row.line, c->ids + it->ids, (const uint8_t *)c->mask.p + it->ids,
+			it->nids, it->special };
 
 		z->report.rows++;
 		if ((rc = it->rc))
@@ -163,8 +167,8 @@ static void say_shape(const struct batch *b)
 	if (s == SHAPE_TEXT)
 		tool_say(z->tool, "%s: text", rows_name(b->rows));
 	else if (s != SHAPE_AUTO)
-		tool_say(z->tool, "%s: %s, %s%s", rows_name(b->rows), row_shape_name(s), z->chat ? "chat template " : "no chat template",
-			z->chat ? chat_name(z->chat) : "");
+		tool_say(z->tool, "%s: %s, %s%s", rows_name(b->rows), row_shape_name(s),
+			z->chat ? "chat template " : "no chat template", z->chat ? chat_name(z->chat) : "");
 }
 
 /* One file from begin to end: 0, 1 if the sink has enough, -1. */
@@ -214,7 +218,8 @@ static int batch_open(struct batch *b, struct tokenize *z, struct err *err)
 	    !(b->chunks = mem_zalloc(b->nchunks, sizeof(*b->chunks), err)))
 		return -1;
 	for (i = 0; i < b->nworkers; i++)
-		if (encoder_new(&b->workers[i].enc, z->tok, err) < 0 || row_parser_new(&b->workers[i].parser, err) < 0)
+		if (encoder_new(&b->workers[i].enc, z->tok, err) < 0 ||
+			row_parser_new(&b->workers[i].parser, err) < 0)
 			return -1;
 	return 0;
 }
@@ -264,7 +269,8 @@ int encode_rows(struct tokenize *z, struct err *err)
 	uint32_t i;
 	int rc = batch_open(&b, z, err);
 
-	progress_start(&z->progress, z->tool->name, "B", 0, total_bytes(z), z->tool->progress, z->tool->quiet);
+	progress_start(
+		&z->progress, z->tool->name, "B", 0, total_bytes(z), z->tool->progress, z->tool->quiet);
 	for (i = 0; i < z->ninputs && !rc; i++) {
 		if (rows_open(&b.rows, z->inputs[i], z->cfg, err) < 0) {
 			rc = -1;
@@ -279,7 +285,8 @@ int encode_rows(struct tokenize *z, struct err *err)
 	return rc < 0 ? -1 : 0;
 }
 
-static int raw_file(struct tokenize *z, struct encoder *e, uint32_t src, struct buf *text, struct buf *mask, struct err *err)
+static int raw_file(struct tokenize *z, struct encoder *e, uint32_t src, struct buf *text,
+	struct buf *mask, struct err *err)
 {
 	struct encoding enc;
 	struct doc d = { .src = src, .line = 1 };

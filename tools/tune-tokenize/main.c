@@ -7,12 +7,17 @@ int main(int argc, char **argv)
 	bool raw = false, decode = false, force = false;
 	uint64_t samples = 0;
 	const struct opt opts[] = {
-		{ 'm', "model", "MODEL", OPT_KEY, NULL, "model whose tokenizer and chat template are used", .key = "model.path" },
-		{ 'o', "output", "FILE", OPT_STR, &out, "write the stream to FILE (zstd), - = standard output (plain; the default)" },
-		{ 0, "preview", "[=N]", OPT_OPT_U64, &samples, "print the first N samples (3) with trained tokens marked, and stop", 3 },
-		{ 0, "raw", NULL, OPT_FLAG, &raw, "each file is one text: its ids alone, no rows, template, BOS or EOS" },
+		{ 'm', "model", "MODEL", OPT_KEY, NULL, "model whose tokenizer and chat template are used",
+			.key = "model.path" },
+		{ 'o', "output", "FILE", OPT_STR, &out,
+			"write the stream to FILE (zstd), - = standard output (plain; the default)" },
+		{ 0, "preview", "[=N]", OPT_OPT_U64, &samples,
+			"print the first N samples (3) with trained tokens marked, and stop", 3 },
+		{ 0, "raw", NULL, OPT_FLAG, &raw,
+			"each file is one text: its ids alone, no rows, template, BOS or EOS" },
 		{ 0, "decode", NULL, OPT_FLAG, &decode, "turn token streams or decimal ids into bytes" },
-		{ 0, "on-error", "HOW", OPT_KEY, NULL, "at a row that can't be used: stop or skip", .key = "data.on_error" },
+		{ 0, "on-error", "HOW", OPT_KEY, NULL, "at a row that can't be used: stop or skip",
+			.key = "data.on_error" },
 		{ 'j', "threads", "N", OPT_KEY, NULL, "threads; 0 = all CPUs", .key = "train.threads" },
 		{ 0, "force", NULL, OPT_FLAG, &force, "replace FILE if it exists" },
 		{ 0 }

@@ -1,4 +1,7 @@
-/* output: documents -> a token stream, opened at the first of them, so that there is none if no row can be used. */
+/*
+ * output: documents -> a token stream, opened at the first of them, so that there is none if no row
+ * can be used.
+ */
 #include "libcommon/outfile.h"
 #include "tokenize.h"
 
@@ -33,11 +36,19 @@ static uint64_t record_bytes(size_t n)
 static int put(void *ctx, const struct doc *d, struct err *err)
 {
 	struct output *o = ctx;
-	struct rec_toks t = { .seq = o->seq, .src = d->src, .line = d->line, .n = (uint32_t)d->n, .ids = d->ids, .mask = d->mask };
+	struct rec_toks t = { .seq = o->seq,
+		.src = d->src,
+		.line = d->line,
+		.n = (uint32_t)d->n,
+		.ids = d->ids,
+		.mask = d->mask };
 
 	if (record_bytes(d->n) > STREAM_RECORD_MAX) {
-		err_set(err, EX_DATAERR, "%s:%s%llu: %zu tokens are more than a record of a stream holds (%u MiB); split the text",
-			input_name(o->z, d->src), o->z->in_array[d->src] ? " row " : "", (unsigned long long)d->line, d->n, STREAM_RECORD_MAX >> 20);
+		err_set(err, EX_DATAERR,
+			"%s:%s%llu: %zu tokens are more than a record of a stream holds (%u MiB); split the "
+			"text",
+			input_name(o->z, d->src), o->z->in_array[d->src] ? " row " : "",
+			(unsigned long long)d->line, d->n, STREAM_RECORD_MAX >> 20);
 		return -2;
 	}
 	if (!o->out && start(o, err) < 0)
@@ -66,7 +77,8 @@ int write_stream(struct tokenize *z, const char *path, bool force, struct err *e
 		return -1;
 	if ((z->raw ? encode_raw(z, err) : encode_rows(z, err)) < 0 || report_check(z, err) < 0)
 		goto done;
-	if (stream_out_finish(o.out, z->sums, z->ninputs, &totals, err) < 0 || outfile_commit(&o.file, err) < 0)
+	if (stream_out_finish(o.out, z->sums, z->ninputs, &totals, err) < 0 ||
+		outfile_commit(&o.file, err) < 0)
 		goto done;
 	report_print(z);
 	rc = 0;

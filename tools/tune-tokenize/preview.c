@@ -32,7 +32,8 @@ static int print_text(struct shown *p, const struct doc *d, struct err *err)
 		for (k = i + 1; k < d->n && d->mask[k] == d->mask[i]; k++)
 			;
 		buf_clear(&p->text);
-		if (decode(p->z->tok, d->ids + i, k - i, false, &p->text, err) < 0 || buf_ok(&p->text, err) < 0)
+		if (decode(p->z->tok, d->ids + i, k - i, false, &p->text, err) < 0 ||
+			buf_ok(&p->text, err) < 0)
 			return -1;
 		defuse(p->text.p, p->text.n);
 		if (d->mask[i])
@@ -94,8 +95,9 @@ static int show(void *ctx, const struct doc *d, struct err *err)
 	if (p->z->tool->json) {
 		rc = print_json(p, d, trained, err);
 	} else {
-		printf("-- %s:%s%llu: %zu tokens, %llu trained\n", input_name(p->z, d->src), p->z->in_array[d->src] ? " row " : "",
-			(unsigned long long)d->line, d->n, (unsigned long long)trained);
+		printf("-- %s:%s%llu: %zu tokens, %llu trained\n", input_name(p->z, d->src),
+			p->z->in_array[d->src] ? " row " : "", (unsigned long long)d->line, d->n,
+			(unsigned long long)trained);
 		rc = print_text(p, d, err);
 	}
 	return rc < 0 ? -1 : --p->left == 0;

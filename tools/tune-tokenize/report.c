@@ -20,7 +20,10 @@ static const char *behind_place(const char *msg, const char *name)
 	return *msg == ' ' ? msg + 1 : msg;
 }
 
-/* The reason without what differs from row to row: "messages[3].role" and "messages[5].role" are one. */
+/*
+ * The reason without what differs from row to row: "messages[3].role" and "messages[5].role" are
+ * one.
+ */
 static void general(const char *why, char *out, size_t size)
 {
 	size_t n = 0;
@@ -42,7 +45,8 @@ void report_skip(struct tokenize *z, uint32_t src, uint64_t line, const struct e
 	general(behind_place(why->msg, input_name(z, src)), text, sizeof(text));
 	if (!r->skipped++)
 		r->first = strdup(why->msg);
-	for (i = 0; i < r->nreasons && (r->reasons[i].src != src || strcmp(r->reasons[i].text, text)); i++)
+	for (i = 0; i < r->nreasons && (r->reasons[i].src != src || strcmp(r->reasons[i].text, text));
+		 i++)
 		;
 	if (i == REASONS_MAX || (i == r->nreasons && !(r->reasons[i].text = strdup(text)))) {
 		r->other++;
@@ -62,8 +66,10 @@ static void warn_special(struct tokenize *z, const struct doc *d)
 	if (z->report.special_docs++ >= SPECIAL_WARNINGS)
 		return;
 	progress_clear(&z->progress);
-	tool_warn(z->tool, "%s:%s%llu: %llu special-token string%s in content, taken as %s (data.special_in_content)", input_name(z, d->src),
-		row ? " row " : "", (unsigned long long)d->line, (unsigned long long)d->special, d->special == 1 ? "" : "s",
+	tool_warn(z->tool,
+		"%s:%s%llu: %llu special-token string%s in content, taken as %s (data.special_in_content)",
+		input_name(z, d->src), row ? " row " : "", (unsigned long long)d->line,
+		(unsigned long long)d->special, d->special == 1 ? "" : "s",
 		z->opts.special == SPECIAL_ALLOW ? "tokens" : "plain text");
 }
 
@@ -89,8 +95,9 @@ static void print_reason(const struct tokenize *z, const struct reason *q)
 		buf_printf(&lines, "%s%llu", i ? ", " : "", (unsigned long long)q->lines[i]);
 	if (n < q->count)
 		buf_puts(&lines, ", ...");
-	tool_warn(z->tool, "%s: skipped %llu (%s%s %s): %s", input_name(z, q->src), (unsigned long long)q->count,
-		z->in_array[q->src] ? "row" : "line", q->count == 1 ? "" : "s", lines.oom ? "..." : lines.p, q->text);
+	tool_warn(z->tool, "%s: skipped %llu (%s%s %s): %s", input_name(z, q->src),
+		(unsigned long long)q->count, z->in_array[q->src] ? "row" : "line",
+		q->count == 1 ? "" : "s", lines.oom ? "..." : lines.p, q->text);
 	buf_release(&lines);
 }
 
@@ -105,13 +112,13 @@ void report_print(struct tokenize *z)
 	if (r->other)
 		tool_warn(z->tool, "skipped %llu for other reasons", (unsigned long long)r->other);
 	if (r->special_docs > SPECIAL_WARNINGS)
-		tool_warn(z->tool, "%llu special-token strings in the content of %llu rows in all", (unsigned long long)r->special,
-			(unsigned long long)r->special_docs);
+		tool_warn(z->tool, "%llu special-token strings in the content of %llu rows in all",
+			(unsigned long long)r->special, (unsigned long long)r->special_docs);
 	format_count((double)r->docs, rows);
 	format_count((double)r->tokens, tokens);
 	format_count((double)r->trained, trained);
-	tool_say(z->tool, "%s row%s, %s tokens, %s trained (%.1f %%)", rows, r->docs == 1 ? "" : "s", tokens, trained,
-		r->tokens ? 100.0 * (double)r->trained / (double)r->tokens : 0.0);
+	tool_say(z->tool, "%s row%s, %s tokens, %s trained (%.1f %%)", rows, r->docs == 1 ? "" : "s",
+		tokens, trained, r->tokens ? 100.0 * (double)r->trained / (double)r->tokens : 0.0);
 }
 
 int report_check(const struct tokenize *z, struct err *err)
@@ -121,9 +128,10 @@ int report_check(const struct tokenize *z, struct err *err)
 	if (r->docs)
 		return 0;
 	if (!r->rows)
-		return err_set(err, EX_DATAERR, "no rows in '%s'%s", input_name(z, 0), z->ninputs > 1 ? " and the other files" : "");
-	return err_set(err, EX_DATAERR, "0 trainable tokens in %llu row%s (%s)", (unsigned long long)r->rows, r->rows == 1 ? "" : "s",
-		r->first ? r->first : "");
+		return err_set(err, EX_DATAERR, "no rows in '%s'%s", input_name(z, 0),
+			z->ninputs > 1 ? " and the other files" : "");
+	return err_set(err, EX_DATAERR, "0 trainable tokens in %llu row%s (%s)",
+		(unsigned long long)r->rows, r->rows == 1 ? "" : "s", r->first ? r->first : "");
 }
 
 void report_release(struct report *r)

@@ -41,7 +41,8 @@ static char *tokenizer_path(const struct config *cfg, struct err *err)
 	if (own[0])
 		return mem_strdup(own, err);
 	if (!model[0]) {
-		err_set(err, EX_USAGE, "need a model: -m MODEL (or model.path or model.tokenizer in the config)");
+		err_set(err, EX_USAGE,
+			"need a model: -m MODEL (or model.path or model.tokenizer in the config)");
 		return NULL;
 	}
 	if (!(path = resolve_checkpoint(model, err)) || !is_dir(path) || has_tokenizer(path))
@@ -66,12 +67,17 @@ static int find_inputs(struct tokenize *z, bool rows, struct err *err)
 	size_t n = operands ? operands : listed ? listed : 1;
 
 	if (!operands && !listed && isatty(STDIN_FILENO))
-		return err_set(err, EX_USAGE, rows ? "need a FILE (- = standard input), or data.train in the config" : "need a FILE (- = standard input)");
-	if (!(z->inputs = mem_zalloc(n, sizeof(*z->inputs), err)) || !(z->sums = mem_zalloc(n, sizeof(*z->sums), err)) ||
-	    !(z->in_array = mem_zalloc(n, sizeof(*z->in_array), err)))
+		return err_set(err, EX_USAGE,
+			rows ? "need a FILE (- = standard input), or data.train in the config"
+				 : "need a FILE (- = standard input)");
+	if (!(z->inputs = mem_zalloc(n, sizeof(*z->inputs), err)) ||
+		!(z->sums = mem_zalloc(n, sizeof(*z->sums), err)) ||
+		!(z->in_array = mem_zalloc(n, sizeof(*z->in_array), err)))
 		return -1;
 	for (i = 0; i < n; i++) {
-		const char *name = operands ? z->tool->argv[i] : listed ? cfg_item(z->cfg, "data.train", i) : "-";
+		const char *name = operands ? z->tool->argv[i]
+			: listed                ? cfg_item(z->cfg, "data.train", i)
+									: "-";
 
 		if (!(z->inputs[i] = mem_strdup(name, err)))
 			return -1;
@@ -85,7 +91,9 @@ int tokenize_open(struct tokenize *z, struct tool *t, bool rows, struct err *err
 	char *path;
 	int rc;
 
-	*z = (struct tokenize){ .tool = t, .cfg = t->cfg, .raw = !rows, .opts = chat_opts_config(t->cfg) };
+	*z = (struct tokenize){
+		.tool = t, .cfg = t->cfg, .raw = !rows, .opts = chat_opts_config(t->cfg)
+	};
 	if (find_inputs(z, rows, err) < 0 || !(path = tokenizer_path(z->cfg, err)))
 		return -1;
 	rc = tokenizer_open(&z->tok, path, err);
@@ -115,11 +123,12 @@ const char *input_name(const struct tokenize *z, uint32_t src)
 /* The settings that decide what the ids and the mask are. */
 static void settings_json(const struct tokenize *z, struct buf *out)
 {
-	static const char *const others[] = { "model.", "shard.", "train.", "lora.", "optim.", "schedule.", "save.", "eval.", "generate.",
-		"log.", "data.train", "data.val", NULL };
+	static const char *const others[] = { "model.", "shard.", "train.", "lora.", "optim.",
+		"schedule.", "save.", "eval.", "generate.", "log.", "data.train", "data.val", NULL };
 
 	if (z->raw)
-		buf_printf(out, "{\"raw\":true,\"data.special_in_content\":\"%s\"}", cfg_str(z->cfg, "data.special_in_content"));
+		buf_printf(out, "{\"raw\":true,\"data.special_in_content\":\"%s\"}",
+			cfg_str(z->cfg, "data.special_in_content"));
 	else
 		cfg_to_json(z->cfg, others, out);
 }
@@ -128,7 +137,9 @@ static int header_tok(const struct tokenize *z, struct stream_tok *k, struct err
 {
 	uint32_t stop[32];
 
-	*k = (struct stream_tok){ .vocab = tokenizer_vocab(z->tok), .bos = tokenizer_bos(z->tok), .pad = tokenizer_pad(z->tok) };
+	*k = (struct stream_tok){
+		.vocab = tokenizer_vocab(z->tok), .bos = tokenizer_bos(z->tok), .pad = tokenizer_pad(z->tok)
+	};
 	memcpy(k->sha256, tokenizer_sha256(z->tok), sizeof(k->sha256));
 	if (z->chat)
 		memcpy(k->template_sha256, chat_sha256(z->chat), sizeof(k->template_sha256));
@@ -146,7 +157,8 @@ int tokenize_header(const struct tokenize *z, struct stream_header *h, struct er
 	int rc = -1;
 
 	*h = (struct stream_header){ .major = STREAM_MAJOR, .minor = STREAM_MINOR, .kind = KIND_TOKS };
-	if (header_tok(z, &h->tok, err) < 0 || !(h->inputs = mem_zalloc(z->ninputs, sizeof(*h->inputs), err)))
+	if (header_tok(z, &h->tok, err) < 0 ||
+		!(h->inputs = mem_zalloc(z->ninputs, sizeof(*h->inputs), err)))
 		return -1;
 	for (i = 0; i < z->ninputs; i++, h->ninputs++)
 		if (!(h->inputs[i] = mem_strdup(input_name(z, i), err)))

@@ -3,8 +3,9 @@
 /*
  * tune-tokenize: rows or text in, documents of ids with a mask out.
  *
- * encode.c reads rows, lets threads turn them into ids, and hands the documents on in the order of the input, whatever the number of
- * threads.  Where they go is a sink: the stream (output.c) or the preview (preview.c).
+ * encode.c reads rows, lets threads turn them into ids, and hands the documents on in the order of
+ * the input, whatever the number of threads.  Where they go is a sink: the stream (output.c) or the
+ * preview (preview.c).
  */
 #include "libcommon/stream/stream.h"
 #include "libcommon/text/rows.h"
@@ -63,7 +64,8 @@ const char *input_name(const struct tokenize *z, uint32_t src);       /* "stdin"
 int tokenize_header(const struct tokenize *z, struct stream_header *h, struct err *err);
 
 /* ---- the work ---- */
-int encode_rows(struct tokenize *z, struct err *err);                  /* every input through rows */
+/* every input through rows */
+int encode_rows(struct tokenize *z, struct err *err);
 int encode_raw(struct tokenize *z, struct err *err);                   /* every input as one text */
 int write_stream(struct tokenize *z, const char *path, bool force, struct err *err);
 int preview(struct tokenize *z, uint64_t samples, struct err *err);

@@ -16,8 +16,18 @@ static int measure_flops(struct run *r, double *flops, struct err *err)
 		return -1;
 	start = now_s();
 	do {
-		struct gemm g = { .op = GEMM_NT, .m = m, .n = n, .k = k, .a = { p, DT_F32 }, .b = { dmem_at(p, bytes), DT_F32 },
-			.c = { dmem_at(p, 2 * bytes), DT_F32 }, .lda = k, .ldb = k, .ldc = n, .alpha = 1, .bias = DBUF_NONE };
+		struct gemm g = { .op = GEMM_NT,
+			.m = m,
+			.n = n,
+			.k = k,
+			.a = { p, DT_F32 },
+			.b = { dmem_at(p, bytes), DT_F32 },
+			.c = { dmem_at(p, 2 * bytes), DT_F32 },
+			.lda = k,
+			.ldb = k,
+			.ldc = n,
+			.alpha = 1,
+			.bias = DBUF_NONE };
 
 		r->dev->gemm(r->dev, &g);
 		if (r->dev->sync(r->dev, err) < 0)
@@ -33,18 +43,22 @@ int dry_run(struct run *r, struct err *err)
 {
 	const struct plan *p = &r->plan;
 	const struct { const char *name; uint64_t bytes; } parts[] = {
-		{ "weights", p->weights }, { "fp32 masters", p->masters }, { "gradients", p->grads }, { "optimizer moments", p->moments },
-		{ "activations", p->activations }, { "head (logits chunk)", p->head }, { "kv cache", p->kv }, { "workspace", p->workspace },
+		{ "weights", p->weights }, { "fp32 masters", p->masters }, { "gradients", p->grads },
+			{ "optimizer moments", p->moments },
+		{ "activations", p->activations }, { "head (logits chunk)", p->head }, { "kv cache",
+			p->kv }, { "workspace", p->workspace },
 		{ "total", p->total }, { "available", p->available },
 	};
 	uint64_t tokens = feed_tokens(r->feed), n = feed_count(r->feed);
 	double flops, total_tokens;
 	char eta[16];
 
-	printf("parameters          %llu, trained %llu\n", (unsigned long long)p->params, (unsigned long long)p->trained_params);
+	printf("parameters          %llu, trained %llu\n", (unsigned long long)p->params,
+		(unsigned long long)p->trained_params);
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
 		printf("%-20s%10.1f MB\n", parts[i].name, (double)parts[i].bytes / 1048576);
-	printf("micro-batch         %ld tokens, recompute %s\n", p->micro_tokens, p->recompute ? "on" : "off");
+	printf("micro-batch         %ld tokens, recompute %s\n", p->micro_tokens,
+		p->recompute ? "on" : "off");
 	printf("device              %s (%s)\n", r->dev->name, r->dev->what);
 	if (!n) {
 		printf("steps               %llu of a stream\n", (unsigned long long)r->steps);
@@ -54,9 +68,12 @@ int dry_run(struct run *r, struct err *err)
 	if (measure_flops(r, &flops, err) < 0)
 		return -1;
 	format_duration(total_tokens * p->flops_per_token / (0.7 * flops), eta);
-	printf("data                %llu records, %llu tokens\n", (unsigned long long)n, (unsigned long long)tokens);
-	printf("steps               %llu of %llu records, %.2f epochs, about %.0f tokens\n", (unsigned long long)r->steps,
-		(unsigned long long)r->batch, (double)r->steps * (double)r->batch / (double)n, total_tokens);
-	printf("time                about %s at 70 %% of the %.0f GFLOP/s measured just now\n", eta, flops / 1e9);
+	printf("data                %llu records, %llu tokens\n", (unsigned long long)n,
+		(unsigned long long)tokens);
+	printf("steps               %llu of %llu records, %.2f epochs, about %.0f tokens\n",
+		(unsigned long long)r->steps, (unsigned long long)r->batch,
+		(double)r->steps * (double)r->batch / (double)n, total_tokens);
+	printf("time                about %s at 70 %% of the %.0f GFLOP/s measured just now\n", eta,
+		flops / 1e9);
 	return 0;
 }

@@ -31,10 +31,12 @@ int feed_open(struct feed **out, const char *path, const char *split, struct err
 			goto fail;
 	} else {
 		struct stream_at *at = NULL;
-		struct err no_index = {0};   /* without an index it is read as a stream, which reports what is wrong */
+		/* without an index it is read as a stream, which reports what is wrong */
+		struct err no_index = {0};
 
 		if (is_file(path) && !stream_at_open(&at, path, &no_index)) {
-			if (shardset_single(&f->set, path, stream_at_count(at), stream_at_totals(at), err) < 0) {
+			if (shardset_single(&f->set, path, stream_at_count(at), stream_at_totals(at), err) <
+				0) {
 				stream_at_close(at);
 				goto fail;
 			}
@@ -49,8 +51,8 @@ int feed_open(struct feed **out, const char *path, const char *split, struct err
 			goto fail;
 	}
 	if (feed_header(f)->kind != KIND_PACK && feed_header(f)->kind != KIND_TOKS) {
-		err_set(err, EX_DATAERR, "%s: a stream of kind %s; this loss trains on toks and pack", f->name,
-			stream_kind_name(feed_header(f)->kind));
+		err_set(err, EX_DATAERR, "%s: a stream of kind %s; this loss trains on toks and pack",
+			f->name, stream_kind_name(feed_header(f)->kind));
 		goto fail;
 	}
 	*out = f;
@@ -89,7 +91,10 @@ uint64_t feed_tokens(const struct feed *f) { return f->set.tokens; }
 long feed_max_record(const struct feed *f) { return f->set.seq_len; }
 const char *feed_name(const struct feed *f) { return f->name; }
 const char *feed_identity(const struct feed *f) { return f->set.identity; }
-uint64_t feed_running_hash(const struct feed *f) { return f->in ? stream_in_running_hash(f->in) : 0; }
+uint64_t feed_running_hash(const struct feed *f)
+{
+	return f->in ? stream_in_running_hash(f->in) : 0;
+}
 uint64_t feed_consumed(const struct feed *f) { return f->consumed; }
 
 const struct stream_header *feed_header(const struct feed *f)
@@ -106,13 +111,15 @@ static int get(struct feed *f, uint64_t g, struct record *r, struct err *err)
 		if (stream_at_open(&f->at[i], f->set.files[i].path, err) < 0)
 			return -1;
 		if (stream_at_count(f->at[i]) != f->set.files[i].records)
-			return err_set(err, EX_DATAERR, "%s: %llu records, the manifest says %llu", f->set.files[i].path,
-				(unsigned long long)stream_at_count(f->at[i]), (unsigned long long)f->set.files[i].records);
+			return err_set(err, EX_DATAERR, "%s: %llu records, the manifest says %llu",
+				f->set.files[i].path, (unsigned long long)stream_at_count(f->at[i]),
+				(unsigned long long)f->set.files[i].records);
 	}
 	return stream_at_get(f->at[i], g - f->set.files[i].first, r, err);
 }
 
-static int add_doc(struct step_data *d, struct step_rec *rec, uint32_t off, uint32_t n, uint32_t src, uint64_t line, struct err *err)
+static int add_doc(struct step_data *d, struct step_rec *rec, uint32_t off, uint32_t n,
+	uint32_t src, uint64_t line, struct err *err)
 {
 	if (grow(&d->doc, &d->doc_cap, d->docs + 1, sizeof(*d->doc), err) < 0)
 		return -1;
@@ -121,18 +128,22 @@ static int add_doc(struct step_data *d, struct step_rec *rec, uint32_t off, uint
 	return 0;
 }
 
-static int add_record(struct feed *f, struct step_data *d, const struct record *r, uint64_t index, uint32_t position,
-	long max_record, struct err *err)
+static int add_record(struct feed *f, struct step_data *d, const struct record *r, uint64_t index,
+	uint32_t position, long max_record, struct err *err)
 {
 	bool pack = rec_is(r, "PACK");
 	uint32_t n = pack ? r->pack.n : r->toks.n;
 	const uint32_t *ids = pack ? r->pack.ids : r->toks.ids;
 	const uint8_t *mask = pack ? r->pack.mask : r->toks.mask;
-	struct step_rec rec = { .index = index, .position = position, .doc0 = d->docs, .tok0 = d->tokens, .ntok = n };
+	struct step_rec rec = {
+		.index = index, .position = position, .doc0 = d->docs, .tok0 = d->tokens, .ntok = n
+	};
 
 	if ((long)n > max_record)
-		return err_set(err, EX_DATAERR, "%s: record %llu has %u tokens, the limit is %ld: raise shard.seq_len, "
-			"or put tune-shard before tune-train", f->name, (unsigned long long)index, n, max_record);
+		return err_set(err, EX_DATAERR,
+			"%s: record %llu has %u tokens, the limit is %ld: raise shard.seq_len, "
+			"or put tune-shard before tune-train",
+			f->name, (unsigned long long)index, n, max_record);
 	if (grow(&d->ids, &d->ids_cap, d->tokens + n, sizeof(*d->ids), err) < 0 ||
 	    grow(&d->mask, &d->mask_cap, d->tokens + n, sizeof(*d->mask), err) < 0)
 		return -1;
@@ -156,8 +167,8 @@ static int add_record(struct feed *f, struct step_data *d, const struct record *
 	return 0;
 }
 
-int feed_load(struct feed *f, struct step_data *d, uint64_t seed, uint64_t epoch, uint64_t first, uint64_t n, long max_record,
-	int rank, int ranks, uint64_t *got, struct err *err)
+int feed_load(struct feed *f, struct step_data *d, uint64_t seed, uint64_t epoch, uint64_t first,
+	uint64_t n, long max_record, int rank, int ranks, uint64_t *got, struct err *err)
 {
 	struct record r;
 	int rc;
@@ -170,7 +181,8 @@ int feed_load(struct feed *f, struct step_data *d, uint64_t seed, uint64_t epoch
 		uint64_t g = i;
 
 		if (f->in) {
-			while ((rc = stream_next(f->in, &r, err)) > 0 && !rec_is(&r, "TOKS") && !rec_is(&r, "PACK"))
+			while ((rc = stream_next(f->in, &r, err)) > 0 && !rec_is(&r, "TOKS") &&
+				!rec_is(&r, "PACK"))
 				;   /* lower-case tags pass */
 			if (rc < 0)
 				return -1;
@@ -206,11 +218,14 @@ int feed_skip(struct feed *f, uint64_t n, uint64_t hash, struct err *err)
 	if (rc < 0)
 		return -1;
 	if (rc == 0)
-		return err_set(err, EX_DATAERR, "%s: ends after %llu records; the run that resumes had read %llu", f->name,
+		return err_set(err, EX_DATAERR,
+			"%s: ends after %llu records; the run that resumes had read %llu", f->name,
 			(unsigned long long)f->consumed, (unsigned long long)n);
 	if (stream_in_running_hash(f->in) != hash)
-		return err_set(err, EX_DATAERR, "%s: its first %llu records are not those that the run was trained on; "
-			"make the stream as before, or start another run", f->name, (unsigned long long)n);
+		return err_set(err, EX_DATAERR,
+			"%s: its first %llu records are not those that the run was trained on; "
+			"make the stream as before, or start another run",
+			f->name, (unsigned long long)n);
 	return 0;
 }
 
@@ -225,7 +240,8 @@ int step_micro(struct step_data *d, long micro_tokens, struct batch *b, struct e
 
 	if (first == d->nrec)
 		return 0;
-	while (last < d->nrec && (last == first || tokens + d->rec[last].ntok <= (size_t)micro_tokens)) {
+	while (
+		last < d->nrec && (last == first || tokens + d->rec[last].ntok <= (size_t)micro_tokens)) {
 		tokens += d->rec[last].ntok;
 		docs += d->rec[last++].ndocs;
 	}
@@ -236,8 +252,14 @@ int step_micro(struct step_data *d, long micro_tokens, struct batch *b, struct e
 		return -1;
 	doc0 = d->rec[first].doc0;
 	tok0 = d->rec[first].tok0;
-	*b = (struct batch){ .t = (long)tokens, .docs = (int)docs, .ids = d->ids + tok0, .mask = d->mask + tok0, .cu = d->cu,
-		.rec = d->brec, .off0 = d->off0, .group = 1 };
+	*b = (struct batch){ .t = (long)tokens,
+		.docs = (int)docs,
+		.ids = d->ids + tok0,
+		.mask = d->mask + tok0,
+		.cu = d->cu,
+		.rec = d->brec,
+		.off0 = d->off0,
+		.group = 1 };
 	for (size_t r = first; r < last; r++)
 		for (size_t i = d->rec[r].doc0; i < d->rec[r].doc0 + d->rec[r].ndocs; i++) {
 			d->cu[i - doc0] = (int32_t)(d->doc[i].tok0 - tok0);

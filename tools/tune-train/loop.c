@@ -7,7 +7,11 @@
 
 enum { NONFINITE_MAX = 3, ROWS_SHOWN = 20 };
 
-struct step_out { double loss_sum, lr; uint64_t tokens, trained, records; struct step_stats stats; };
+struct step_out {
+	double loss_sum, lr;
+	uint64_t tokens, trained, records;
+	struct step_stats stats;
+};
 
 /* One optimizer step on the next global batch.  1: done; 0: the stream has ended; -1: err. */
 static int one_step(struct run *r, struct step_out *o, struct err *err)
@@ -18,12 +22,16 @@ static int one_step(struct run *r, struct step_out *o, struct err *err)
 	int rc;
 
 	*o = (struct step_out){0};
-	if (feed_load(r->feed, &r->data, r->seed, r->s.epoch, r->s.position, left < r->batch ? left : r->batch, r->max_record,
-			r->comm->rank, r->comm->size, &o->records, err) < 0)
+	if (feed_load(r->feed, &r->data, r->seed, r->s.epoch, r->s.position,
+			left < r->batch ? left : r->batch, r->max_record, r->comm->rank, r->comm->size,
+			&o->records, err) < 0)
 		return -1;
 	if (!o->records)
 		return 0;
-	/* The divisor is the trained tokens of the whole global batch, known before its first micro-batch. */
+	/*
+	 * The divisor is the trained tokens of the whole global batch, known before its first
+	 * micro-batch.
+	 */
 	n[0] = (double)r->data.trained;
 	n[1] = (double)r->data.tokens;
 	if (r->comm->all_reduce_host(r->comm, n, 2, err) < 0)
@@ -34,7 +42,8 @@ static int one_step(struct run *r, struct step_out *o, struct err *err)
 	model_zero_grads(r->model);
 	while ((rc = step_micro(&r->data, r->plan.micro_tokens, &b, err)) > 0)
 		if (model_forward(r->model, &b, FWD_KEEP | FWD_ADAPTER, r->s.step, err) < 0 ||
-		    r->loss->run(r->model, &b, n[0] > 0 ? n[0] : 1, &sum, err) < 0 || model_backward(r->model, err) < 0)
+			r->loss->run(r->model, &b, n[0] > 0 ? n[0] : 1, &sum, err) < 0 ||
+			model_backward(r->model, err) < 0)
 			return -1;
 	if (rc < 0 || r->comm->all_reduce_host(r->comm, &sum, 1, err) < 0)
 		return -1;
@@ -77,7 +86,8 @@ static int log_step(struct run *r, const struct step_out *o, struct err *err)
 	struct buf b;
 
 	format_count(rate, tps);
-	snprintf(extra, sizeof(extra), "loss %.4f  lr %.2e  grad_norm %.3f  %s tok/s", loss, o->lr, o->stats.grad_norm, tps);
+	snprintf(extra, sizeof(extra), "loss %.4f  lr %.2e  grad_norm %.3f  %s tok/s", loss, o->lr,
+		o->stats.grad_norm, tps);
 	progress_update(&r->progress, r->s.step, extra);
 	if (r->s.step % (uint64_t)cfg_int(r->cfg, "log.every") && r->s.step != r->steps)
 		return 0;
@@ -115,8 +125,8 @@ static int log_skip(struct run *r, const char *why, struct err *err)
 	char row[512];
 
 	progress_clear(&r->progress);
-	tool_warn(r->tool, "step %llu: %s; nothing is changed (--rows %llu shows its rows)", (unsigned long long)r->s.step + 1,
-		why, (unsigned long long)r->s.step + 1);
+	tool_warn(r->tool, "step %llu: %s; nothing is changed (--rows %llu shows its rows)",
+		(unsigned long long)r->s.step + 1, why, (unsigned long long)r->s.step + 1);
 	metrics_begin(&w, &b, "skip");
 	json_w_name(&w, "step"); json_w_int(&w, (int64_t)r->s.step + 1);
 	json_w_name(&w, "why"); json_w_str(&w, why);
@@ -125,7 +135,8 @@ static int log_skip(struct run *r, const char *why, struct err *err)
 	for (size_t i = 0; i < shown; i++) {
 		const struct step_doc *d = &r->data.doc[i];
 
-		snprintf(row, sizeof(row), "%s:%llu", d->src < h->ninputs ? h->inputs[d->src] : "?", (unsigned long long)d->line);
+		snprintf(row, sizeof(row), "%s:%llu", d->src < h->ninputs ? h->inputs[d->src] : "?",
+			(unsigned long long)d->line);
 		json_w_str(&w, row);
 	}
 	json_w_end(&w);
@@ -155,7 +166,8 @@ static int evaluate(struct run *r, struct err *err)
 	if (r->val) {
 		if (validate(r, &loss, err) < 0)
 			return -1;
-		better = isfinite(loss) && (!r->s.has_best || loss < r->s.best);   /* NaN is never the best */
+		/* NaN is never the best */
+		better = isfinite(loss) && (!r->s.has_best || loss < r->s.best);
 		r->s.bad_evals = better ? 0 : r->s.bad_evals + 1;
 		if (better) {
 			r->s.has_best = true;
@@ -178,7 +190,8 @@ static bool due(uint64_t step, int64_t every)
 /* All ranks agree: one checkpoint at one step. */
 static int vote_stop(struct run *r, struct err *err)
 {
-	double stop = signal_seen() || (r->o.stop_after != UINT64_MAX && r->s.step - r->start_step >= r->o.stop_after);
+	double stop = signal_seen() ||
+		(r->o.stop_after != UINT64_MAX && r->s.step - r->start_step >= r->o.stop_after);
 
 	return r->comm->all_reduce_host(r->comm, &stop, 1, err) < 0 ? -1 : stop > 0;
 }
@@ -201,12 +214,14 @@ static int after_step(struct run *r, const struct step_out *o, struct err *err)
 	r->iv.trained += o->trained;
 	if (log_step(r, o, err) < 0)
 		return -1;
-	if (due(r->s.step, cfg_int(r->cfg, "eval.every")) || (r->s.step == r->steps && (r->val || cfg_count(r->cfg, "eval.prompts"))))
+	if (due(r->s.step, cfg_int(r->cfg, "eval.every")) ||
+		(r->s.step == r->steps && (r->val || cfg_count(r->cfg, "eval.prompts"))))
 		patience_over = evaluate(r, err);
 	if (patience_over < 0)
 		return -1;
-	if ((due(r->s.step, cfg_int(r->cfg, "save.every")) || (minutes > 0 && now_s() - r->last_save_s >= minutes * 60)) &&
-	    r->last_saved != r->s.step && save(r, false, err) < 0)
+	if ((due(r->s.step, cfg_int(r->cfg, "save.every")) ||
+			(minutes > 0 && now_s() - r->last_save_s >= minutes * 60)) &&
+		r->last_saved != r->s.step && save(r, false, err) < 0)
 		return -1;
 	return patience_over;
 }
@@ -216,7 +231,8 @@ int train(struct run *r, struct err *err)
 	struct step_out o;
 	int rc, stop;
 
-	progress_start(&r->progress, "tune-train", "steps", r->s.step, r->steps, r->tool->progress, r->tool->quiet);
+	progress_start(&r->progress, "tune-train", "steps", r->s.step, r->steps, r->tool->progress,
+		r->tool->quiet);
 	r->iv.start_s = r->last_save_s = now_s();
 	while (!r->steps || r->s.step < r->steps) {
 		if ((stop = vote_stop(r, err)) != 0)
@@ -225,7 +241,8 @@ int train(struct run *r, struct err *err)
 			struct err cut = *err;
 
 			/* A stream that breaks off keeps what was learned up to its last whole batch. */
-			if (feed_sequential(r->feed) && err->code == EX_DATAERR && r->last_saved != r->s.step && save(r, false, err) < 0)
+			if (feed_sequential(r->feed) && err->code == EX_DATAERR && r->last_saved != r->s.step &&
+				save(r, false, err) < 0)
 				return -1;
 			*err = cut;
 			return -1;
@@ -233,13 +250,17 @@ int train(struct run *r, struct err *err)
 		if (rc == 0)
 			return evaluate(r, err) < 0 ? -1 : finish(r, "the stream has ended", 0, err);
 		if (!o.stats.finite || !o.trained) {
-			if (log_skip(r, o.trained ? "the gradient is not finite" : "no token of the batch is trained", err) < 0)
+			if (log_skip(r,
+					o.trained ? "the gradient is not finite" : "no token of the batch is trained",
+					err) < 0)
 				return -1;
 			if (o.trained && ++r->s.skipped_in_row >= NONFINITE_MAX) {
 				if (log_end(r, "3 steps in a row were not finite", err) < 0)
 					return -1;
-				return err_set(err, EX_CHECK_FAILED, "the gradient was not finite in %d steps in a row; the last checkpoint is "
-					"untouched (try a lower optim.lr; --rows shows the rows)", NONFINITE_MAX);
+				return err_set(err, EX_CHECK_FAILED,
+					"the gradient was not finite in %d steps in a row; the last checkpoint is "
+					"untouched (try a lower optim.lr; --rows shows the rows)",
+					NONFINITE_MAX);
 			}
 		} else {
 			r->s.skipped_in_row = 0;

@@ -41,7 +41,9 @@ int metrics_end(struct metrics *m, struct json_w *w, struct buf *b, struct err *
 		rc = err_errno(err, EX_IOERR, "cannot write the run's metrics.jsonl");
 	if (!rc && m->to_stdout && (fwrite(b->p, 1, b->n, stdout) != b->n || fflush(stdout))) {
 		/* A reader that went away, or its full disk, must not end the training. */
-		tool_warn(m->tool, "the reader of the metrics is gone (%s); training goes on, metrics.jsonl has all", strerror(errno));
+		tool_warn(m->tool,
+			"the reader of the metrics is gone (%s); training goes on, metrics.jsonl has all",
+			strerror(errno));
 		m->to_stdout = false;
 		clearerr(stdout);
 	}

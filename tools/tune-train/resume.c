@@ -14,7 +14,8 @@ int resume_find(struct run *r, char **step_dir, struct err *err)
 {
 	*step_dir = NULL;
 	if (!r->o.resume && checkpoint_any(r->dir))
-		return err_set(err, EX_CANTCREAT, "'%s' has a run already: --resume goes on with it, or give another -o", r->dir);
+		return err_set(err, EX_CANTCREAT,
+			"'%s' has a run already: --resume goes on with it, or give another -o", r->dir);
 	if (!r->o.resume)
 		return 0;
 	if (checkpoint_newest(r->dir, step_dir, broken, r->tool, err) < 0)
@@ -33,7 +34,8 @@ static void show(const struct json *v, struct buf *out)
 }
 
 /* Every setting of then and now must be equal, but steps and epochs with --extend. */
-static int compare(const struct run *r, const struct json *then, const struct json *now, struct err *err)
+static int compare(
+	const struct run *r, const struct json *then, const struct json *now, struct err *err)
 {
 	struct err bad = {0};
 
@@ -82,12 +84,16 @@ int resume_apply(struct run *r, const char *step_dir, struct err *err)
 	if (compare_config(r, s.config, err) < 0)
 		goto done;
 	if (strcmp(s.data_identity, feed_identity(r->feed))) {
-		err_set(err, EX_CONFIG, "the data is not the run's: identity %s, the run was trained on %s (the same files and settings "
-			"make the same shards again)", feed_identity(r->feed), s.data_identity[0] ? s.data_identity : "a stream");
+		err_set(err, EX_CONFIG,
+			"the data is not the run's: identity %s, the run was trained on %s (the same files and "
+			"settings "
+			"make the same shards again)",
+			feed_identity(r->feed), s.data_identity[0] ? s.data_identity : "a stream");
 		goto done;
 	}
 	if (r->peft.rank && strcmp(s.base, r->base_identity)) {
-		err_set(err, EX_DATAERR, "the base model is not the one that this run's adapter was trained on (%s, then %s)",
+		err_set(err, EX_DATAERR,
+			"the base model is not the one that this run's adapter was trained on (%s, then %s)",
 			r->base_identity, s.base);
 		goto done;
 	}

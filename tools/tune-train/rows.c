@@ -4,7 +4,8 @@
 
 #include "train.h"
 
-static int print_doc(const struct run *r, const struct step_rec *rec, const struct step_doc *d, struct err *err)
+static int print_doc(
+	const struct run *r, const struct step_rec *rec, const struct step_doc *d, struct err *err)
 {
 	const struct stream_header *h = feed_header(r->feed);
 	const char *input = d->src < h->ninputs ? h->inputs[d->src] : "?";
@@ -24,8 +25,9 @@ static int print_doc(const struct run *r, const struct step_rec *rec, const stru
 		json_w_name(&w, "trained_tokens"); json_w_int(&w, (int64_t)trained);
 		json_w_end(&w);
 	} else {
-		buf_printf(&b, "record %llu  %s:%llu  %zu tokens, %llu trained", (unsigned long long)rec->index, input,
-			(unsigned long long)d->line, d->ntok, (unsigned long long)trained);
+		buf_printf(&b, "record %llu  %s:%llu  %zu tokens, %llu trained",
+			(unsigned long long)rec->index, input, (unsigned long long)d->line, d->ntok,
+			(unsigned long long)trained);
 	}
 	buf_putc(&b, '\n');
 	rc = buf_ok(&b, err);
@@ -40,13 +42,15 @@ int print_rows(struct run *r, struct err *err)
 	uint64_t n = feed_count(r->feed), per_epoch, step = r->o.rows_step - 1, first, got;
 
 	if (feed_sequential(r->feed))
-		return err_set(err, EX_USAGE, "--rows needs a shard folder or an indexed file; a stream can be read only once");
+		return err_set(err, EX_USAGE,
+			"--rows needs a shard folder or an indexed file; a stream can be read only once");
 	if (r->steps && step >= r->steps)
-		return err_set(err, EX_USAGE, "--rows %llu: the run has %llu steps", (unsigned long long)step + 1, (unsigned long long)r->steps);
+		return err_set(err, EX_USAGE, "--rows %llu: the run has %llu steps",
+			(unsigned long long)step + 1, (unsigned long long)r->steps);
 	per_epoch = (n + r->batch - 1) / r->batch;
 	first = step % per_epoch * r->batch;
-	if (feed_load(r->feed, &r->data, r->seed, step / per_epoch, first, n - first < r->batch ? n - first : r->batch, r->max_record, 0, 1,
-			&got, err) < 0)
+	if (feed_load(r->feed, &r->data, r->seed, step / per_epoch, first,
+			n - first < r->batch ? n - first : r->batch, r->max_record, 0, 1, &got, err) < 0)
 		return -1;
 	for (size_t i = 0; i < r->data.nrec; i++)
 		for (size_t k = 0; k < r->data.rec[i].ndocs; k++)

@@ -16,7 +16,9 @@ static int write_tokenizer(void *ctx, const char *dir, struct err *err)
 static enum dtype saved_dtype(const struct run *r)
 {
 	const char *word = cfg_str(r->cfg, "save.dtype");
-	enum dtype t = strcmp(word, "auto") ? dtype_from_word(word) : r->base.src ? modelfile_dtype(&r->base) : r->mo.dtype;
+	enum dtype t = strcmp(word, "auto") ? dtype_from_word(word)
+		: r->base.src                   ? modelfile_dtype(&r->base)
+										: r->mo.dtype;
 
 	return dtype_is_float(t) ? t : DT_BF16;
 }
@@ -44,11 +46,21 @@ int save(struct run *r, bool best, struct err *err)
 	const char *tok = tokenizer_source(r->tok);
 	bool gguf = has_suffix(tok, ".gguf");
 	char *tok_dir = gguf ? NULL : path_dir(tok), *path;
-	struct ckpt_opts o = { .run = r->dir, .base = &r->base, .tokenizer_dir = tok_dir, .write_tokenizer = gguf ? write_tokenizer : NULL, .ctx = r,
-		.peft = r->peft.rank ? &r->peft : NULL, .dtype = saved_dtype(r), .keep = (int)cfg_int(r->cfg, "save.keep"), .best = best };
+	struct ckpt_opts o = { .run = r->dir,
+		.base = &r->base,
+		.tokenizer_dir = tok_dir,
+		.write_tokenizer = gguf ? write_tokenizer : NULL,
+		.ctx = r,
+		.peft = r->peft.rank ? &r->peft : NULL,
+		.dtype = saved_dtype(r),
+		.keep = (int)cfg_int(r->cfg, "save.keep"),
+		.best = best };
 	int rc;
 
-	/* A full run that goes on took its tokenizer from a checkpoint, which may have been rotated away since: the newest has the same. */
+	/*
+	 * A full run that goes on took its tokenizer from a checkpoint, which may have been rotated
+	 * away since: the newest has the same.
+	 */
 	if (tok_dir && !is_dir(tok_dir)) {
 		free(tok_dir);
 		o.tokenizer_dir = tok_dir = path_join(r->dir, "latest");
@@ -61,7 +73,8 @@ int save(struct run *r, bool best, struct err *err)
 		if (strcmp(cfg_str(r->cfg, "save.on_error"), "continue"))
 			return -1;
 		progress_clear(&r->progress);
-		tool_warn(r->tool, "step %llu is not saved, training goes on: %s", (unsigned long long)r->s.step, err->msg);
+		tool_warn(r->tool, "step %llu is not saved, training goes on: %s",
+			(unsigned long long)r->s.step, err->msg);
 		*err = (struct err){0};
 		return 0;
 	}

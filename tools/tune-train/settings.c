@@ -11,23 +11,29 @@ int settings_check(const struct run *r, struct err *err)
 	bool random = cfg_str(c, "model.init")[0];
 
 	if (!cfg_str(c, "save.dir")[0] && !r->o.dry_run && !r->o.rows_step)
-		return err_set(err, EX_USAGE, "need a folder for the run: -o RUN (or save.dir in the config)");
+		return err_set(
+			err, EX_USAGE, "need a folder for the run: -o RUN (or save.dir in the config)");
 	if (!cfg_str(c, "model.path")[0] && !random)
 		return err_set(err, EX_USAGE, "need a model: -m MODEL (or model.path in the config)");
 	if (random && !cfg_str(c, "model.path")[0] && !cfg_str(c, "model.config")[0])
-		return cfg_error(c, err, "model.init", "needs model.config, or model.path with a config.json");
+		return cfg_error(
+			c, err, "model.init", "needs model.config, or model.path with a config.json");
 	if (random && cfg_int(c, "lora.rank"))
-		return cfg_error(c, err, "lora.rank", "an adapter on random weights learns nothing; use lora.rank=0 with model.init=random");
+		return cfg_error(c, err, "lora.rank",
+			"an adapter on random weights learns nothing; use lora.rank=0 with model.init=random");
 	if (random && cfg_str(c, "model.adapter")[0])
 		return cfg_error(c, err, "model.adapter", "does not go with model.init=random");
 	if (!strcmp(cfg_str(c, "model.dtype"), "fp16"))
-		return cfg_error(c, err, "model.dtype", "fp16 training needs loss scaling, which this version does not have; use bf16 or fp32");
+		return cfg_error(c, err, "model.dtype",
+			"fp16 training needs loss scaling, which this version does not have; use bf16 or fp32");
 	if (cfg_num(c, "schedule.warmup_ratio") > 0 && cfg_int(c, "schedule.warmup_steps") > 0)
-		return cfg_error(c, err, "schedule.warmup_ratio", "set either warmup_steps or warmup_ratio");
+		return cfg_error(
+			c, err, "schedule.warmup_ratio", "set either warmup_steps or warmup_ratio");
 	if (cfg_count(c, "optim.betas") != 2)
 		return cfg_error(c, err, "optim.betas", "needs two numbers");
 	if (r->o.resume && r->o.stop_after == 0)
-		return err_set(err, EX_USAGE, "--stop-after 0 writes the initial state; it does not go with --resume");
+		return err_set(
+			err, EX_USAGE, "--stop-after 0 writes the initial state; it does not go with --resume");
 	return 0;
 }
 
@@ -35,17 +41,22 @@ int settings_check(const struct run *r, struct err *err)
 static int check_data(const struct run *r, struct err *err)
 {
 	const struct config *c = r->cfg;
-	bool stream = feed_sequential(r->feed), constant = !strcmp(cfg_str(c, "schedule.name"), "constant");
+	bool stream = feed_sequential(r->feed),
+		 constant = !strcmp(cfg_str(c, "schedule.name"), "constant");
 
 	if (stream && cfg_num(c, "train.epochs") != 1)
-		return cfg_error(c, err, "train.epochs", "a stream is read once, in its order; tune-shard makes a folder that can be read again "
+		return cfg_error(c, err, "train.epochs",
+			"a stream is read once, in its order; tune-shard makes a folder that can be read again "
 			"(for a token file: tune-stream index)");
 	if (stream && !cfg_int(c, "train.steps") && !constant)
-		return cfg_error(c, err, "train.steps", "needed with a stream, whose length is not known (or schedule.name=constant)");
+		return cfg_error(c, err, "train.steps",
+			"needed with a stream, whose length is not known (or schedule.name=constant)");
 	if (!r->val && cfg_bool(c, "save.best"))
-		return cfg_error(c, err, "save.best", "needs validation data: data.val, or shard.val_fraction when the shards are made");
+		return cfg_error(c, err, "save.best",
+			"needs validation data: data.val, or shard.val_fraction when the shards are made");
 	if (!r->val && cfg_int(c, "eval.patience"))
-		return cfg_error(c, err, "eval.patience", "needs validation data: data.val, or shard.val_fraction when the shards are made");
+		return cfg_error(c, err, "eval.patience",
+			"needs validation data: data.val, or shard.val_fraction when the shards are made");
 	if (cfg_int(c, "eval.patience") && !cfg_int(c, "eval.every"))
 		return cfg_error(c, err, "eval.patience", "needs eval.every");
 	return 0;
@@ -63,17 +74,21 @@ int settings_steps(struct run *r, struct err *err)
 	r->seed = (uint64_t)cfg_int(c, "train.seed");
 	r->steps = (uint64_t)cfg_int(c, "train.steps");
 	if (!r->steps && n)
-		r->steps = (uint64_t)whole * ((n + r->batch - 1) / r->batch) + (uint64_t)ceil(ceil(frac * (double)n) / (double)r->batch);
+		r->steps = (uint64_t)whole * ((n + r->batch - 1) / r->batch) +
+			(uint64_t)ceil(ceil(frac * (double)n) / (double)r->batch);
 	if (n && !r->steps)
 		return cfg_error(c, err, "train.epochs", "gives no step at all");
 	if (!warmup)
 		warmup = (uint64_t)(cfg_num(c, "schedule.warmup_ratio") * (double)r->steps + 0.5);
-	r->schedule = (struct schedule){ .lr = cfg_num(c, "optim.lr"), .min_ratio = cfg_num(c, "schedule.min_ratio"), .warmup = warmup,
+	r->schedule = (struct schedule){ .lr = cfg_num(c, "optim.lr"),
+		.min_ratio = cfg_num(c, "schedule.min_ratio"),
+		.warmup = warmup,
 		.steps = r->steps };
 	if (schedule_kind(cfg_str(c, "schedule.name"), &r->schedule.kind) < 0)
 		return cfg_error(c, err, "schedule.name", "unknown");
-	r->adamw = (struct adamw_opts){ cfg_item_num(c, "optim.betas", 0), cfg_item_num(c, "optim.betas", 1), cfg_num(c, "optim.eps"),
-		cfg_num(c, "optim.weight_decay") };
+	r->adamw =
+		(struct adamw_opts){ cfg_item_num(c, "optim.betas", 0), cfg_item_num(c, "optim.betas", 1),
+			cfg_num(c, "optim.eps"), cfg_num(c, "optim.weight_decay") };
 	r->grad_clip = cfg_num(c, "optim.grad_clip");
 	r->loss = loss_find(cfg_str(c, "train.loss"));
 	return r->loss ? 0 : cfg_error(c, err, "train.loss", "unknown");
@@ -82,11 +97,13 @@ int settings_steps(struct run *r, struct err *err)
 int settings_json(struct run *r, struct err *err)
 {
 	/*
-	 * These may differ on a resume (tune-run(5)); steps and epochs with --extend.  Where the model lies may change, what it is may
-	 * not: the base's identity is compared instead.  data.train and data.val are compared by the data's identity.
+	 * These may differ on a resume (tune-run(5)); steps and epochs with --extend.  Where the model
+	 * lies may change, what it is may not: the base's identity is compared instead.  data.train and
+	 * data.val are compared by the data's identity.
 	 */
-	static const char *const free_keys[] = { "log.", "save.", "eval.", "generate.", "train.threads", "train.memory", "train.micro_tokens", "train.device",
-		"train.recompute", "model.path", "model.config", "model.tokenizer", "model.adapter", "data.train", "data.val", NULL };
+	static const char *const free_keys[] = { "log.", "save.", "eval.", "generate.", "train.threads",
+		"train.memory", "train.micro_tokens", "train.device", "train.recompute", "model.path",
+		"model.config", "model.tokenizer", "model.adapter", "data.train", "data.val", NULL };
 	struct buf b = {0};
 
 	cfg_to_json(r->cfg, free_keys, &b);

@@ -22,15 +22,19 @@ static int open_data(struct run *r, struct err *err)
 	if (nval > 1)
 		return cfg_error(c, err, "data.val", "tune-train takes one folder or stream");
 	if (nval == 1) {
-		if (feed_open(&r->val, cfg_item(c, "data.val", 0), feed_has_split(cfg_item(c, "data.val", 0), "val") ? "val" : "train", err) < 0)
+		if (feed_open(&r->val, cfg_item(c, "data.val", 0),
+				feed_has_split(cfg_item(c, "data.val", 0), "val") ? "val" : "train", err) < 0)
 			return -1;
 		if (feed_sequential(r->val))
-			return cfg_error(c, err, "data.val", "'%s' can be read only once; tune-shard makes a folder of it, tune-stream index "
-				"an indexed file", cfg_item(c, "data.val", 0));
+			return cfg_error(c, err, "data.val",
+				"'%s' can be read only once; tune-shard makes a folder of it, tune-stream index "
+				"an indexed file",
+				cfg_item(c, "data.val", 0));
 	} else if (feed_has_split(r->o.data, "val") && feed_open(&r->val, r->o.data, "val", err) < 0) {
 		return -1;
 	}
-	r->max_record = feed_max_record(r->feed) ? feed_max_record(r->feed) : (long)cfg_int(c, "shard.seq_len");
+	r->max_record =
+		feed_max_record(r->feed) ? feed_max_record(r->feed) : (long)cfg_int(c, "shard.seq_len");
 	if (r->val && feed_max_record(r->val) > r->max_record)
 		r->max_record = feed_max_record(r->val);
 	return 0;
@@ -41,7 +45,8 @@ static int open_base(struct run *r, const char *step_dir, struct err *err)
 {
 	const struct config *c = r->cfg;
 	const char *path = cfg_str(c, "model.path"), *config = cfg_str(c, "model.config");
-	bool random = cfg_str(c, "model.init")[0], adapter = cfg_int(c, "lora.rank") || cfg_str(c, "model.adapter")[0];
+	bool random = cfg_str(c, "model.init")[0],
+		 adapter = cfg_int(c, "lora.rank") || cfg_str(c, "model.adapter")[0];
 	char *dir = NULL;
 	int rc;
 
@@ -59,7 +64,8 @@ static int peft_from_config(struct run *r, struct err *err)
 	const struct config *c = r->cfg;
 	struct peft *p = &r->peft;
 	struct { const char *key; char ***list; size_t *n; } lists[] = {
-		{ "lora.targets", &p->targets, &p->ntargets }, { "lora.modules_to_save", &p->modules_to_save, &p->nmodules },
+		{ "lora.targets", &p->targets, &p->ntargets }, { "lora.modules_to_save",
+			&p->modules_to_save, &p->nmodules },
 	};
 
 	p->rank = (int)cfg_int(c, "lora.rank");
@@ -72,13 +78,16 @@ static int peft_from_config(struct run *r, struct err *err)
 		if (!(*lists[k].list = mem_zalloc(n, sizeof(char *), err)))
 			return -1;
 		for (*lists[k].n = 0; *lists[k].n < n; ++*lists[k].n)
-			if (!((*lists[k].list)[*lists[k].n] = mem_strdup(cfg_item(c, lists[k].key, *lists[k].n), err)))
+			if (!((*lists[k].list)[*lists[k].n] =
+						mem_strdup(cfg_item(c, lists[k].key, *lists[k].n), err)))
 				return -1;
 	}
 	return 0;
 }
 
-/* An adapter that is continued brings its own settings; those of the config must not contradict it. */
+/*
+ * An adapter that is continued brings its own settings; those of the config must not contradict it.
+ */
 static int peft_from_adapter(struct run *r, const char *dir, struct err *err)
 {
 	const struct config *c = r->cfg;
@@ -86,9 +95,11 @@ static int peft_from_adapter(struct run *r, const char *dir, struct err *err)
 	if (peft_read(&r->peft, dir, err) < 0)
 		return -1;
 	if (cfg_is_set(c, "lora.rank") && cfg_int(c, "lora.rank") != r->peft.rank)
-		return cfg_error(c, err, "lora.rank", "is %lld, the adapter in '%s' has rank %d", (long long)cfg_int(c, "lora.rank"), dir, r->peft.rank);
+		return cfg_error(c, err, "lora.rank", "is %lld, the adapter in '%s' has rank %d",
+			(long long)cfg_int(c, "lora.rank"), dir, r->peft.rank);
 	if (cfg_is_set(c, "lora.alpha") && cfg_num(c, "lora.alpha") != r->peft.alpha)
-		return cfg_error(c, err, "lora.alpha", "is %g, the adapter in '%s' has %g", cfg_num(c, "lora.alpha"), dir, r->peft.alpha);
+		return cfg_error(c, err, "lora.alpha", "is %g, the adapter in '%s' has %g",
+			cfg_num(c, "lora.alpha"), dir, r->peft.alpha);
 	if (cfg_is_set(c, "lora.dropout"))
 		r->peft.dropout = cfg_num(c, "lora.dropout");
 	return 0;
@@ -102,7 +113,8 @@ static int open_peft(struct run *r, struct err *err)
 
 	if (!adapter[0] && r->base.adapter_dir)
 		adapter = r->base.adapter_dir;
-	if (adapter[0] ? peft_from_adapter(r, adapter, err) < 0 : cfg_int(r->cfg, "lora.rank") && peft_from_config(r, err) < 0)
+	if (adapter[0] ? peft_from_adapter(r, adapter, err) < 0
+				   : cfg_int(r->cfg, "lora.rank") && peft_from_config(r, err) < 0)
 		return -1;
 	if (!r->peft.rank)
 		return 0;
@@ -113,27 +125,40 @@ static int open_peft(struct run *r, struct err *err)
 	return 0;
 }
 
-/* The data's tokenizer must be the model's, and the model must have a row for each id (fault K5). */
+/*
+ * The data's tokenizer must be the model's, and the model must have a row for each id (fault K5).
+ */
 static int open_tokenizer(struct run *r, struct err *err)
 {
 	const struct stream_header *h = feed_header(r->feed);
-	const char *own = cfg_str(r->cfg, "model.tokenizer"), *path = own[0] ? own : r->base.gguf_path ? r->base.gguf_path : r->base.dir;
+	const char *own = cfg_str(r->cfg, "model.tokenizer"),
+			   *path = own[0] ? own
+		: r->base.gguf_path   ? r->base.gguf_path
+							  : r->base.dir;
 	struct stream_tok mine = { .bos = -1, .pad = -1 };
 
 	if (tokenizer_open(&r->tok, path, err) < 0)
 		return -1;
 	if (tokenizer_vocab(r->tok) > (uint32_t)r->base.arch.vocab)
-		return err_set(err, EX_DATAERR, "the tokenizer has %u ids, the model's embedding has %d rows: '%s' is not this model's tokenizer",
+		return err_set(err, EX_DATAERR,
+			"the tokenizer has %u ids, the model's embedding has %d rows: '%s' is not this model's "
+			"tokenizer",
 			tokenizer_vocab(r->tok), r->base.arch.vocab, tokenizer_source(r->tok));
 	mine.vocab = tokenizer_vocab(r->tok);
 	memcpy(mine.sha256, tokenizer_sha256(r->tok), sizeof(mine.sha256));
 	if (!h->tok.sha256[0])
-		tool_warn(r->tool, "%s does not say which tokenizer made it; only its vocabulary size is checked", feed_name(r->feed));
+		tool_warn(r->tool,
+			"%s does not say which tokenizer made it; only its vocabulary size is checked",
+			feed_name(r->feed));
 	if (h->tok.vocab > (uint32_t)r->base.arch.vocab)
-		return err_set(err, EX_DATAERR, "%s: its tokenizer has %u ids, the model's embedding has %d rows", feed_name(r->feed),
+		return err_set(err, EX_DATAERR,
+			"%s: its tokenizer has %u ids, the model's embedding has %d rows", feed_name(r->feed),
 			h->tok.vocab, r->base.arch.vocab);
-	if (stream_same_tokenizer(&h->tok, feed_name(r->feed), &mine, tokenizer_source(r->tok), err) < 0 ||
-	    (r->val && stream_same_tokenizer(&feed_header(r->val)->tok, feed_name(r->val), &mine, tokenizer_source(r->tok), err) < 0))
+	if (stream_same_tokenizer(&h->tok, feed_name(r->feed), &mine, tokenizer_source(r->tok), err) <
+			0 ||
+		(r->val &&
+			stream_same_tokenizer(&feed_header(r->val)->tok, feed_name(r->val), &mine,
+				tokenizer_source(r->tok), err) < 0))
 		return -1;
 	if (!cfg_count(r->cfg, "eval.prompts"))
 		return 0;
@@ -141,8 +166,9 @@ static int open_tokenizer(struct run *r, struct err *err)
 }
 
 /*
- * A resumed run keeps the micro-batches that it was planned with, whatever memory is free today: sums over micro-batches are rounded where
- * these end.  Where they no longer fit, smaller ones do, and that is said.
+ * A resumed run keeps the micro-batches that it was planned with, whatever memory is free today:
+ * sums over micro-batches are rounded where these end.  Where they no longer fit, smaller ones do,
+ * and that is said.
  */
 static int plan_again(struct run *r, const char *step_dir, struct err *err)
 {
@@ -159,7 +185,8 @@ static int plan_again(struct run *r, const char *step_dir, struct err *err)
 		*err = no_room;
 		return -1;
 	}
-	tool_warn(r->tool, "%s; smaller micro-batches than the run's: results differ in their last bits", no_room.msg);
+	tool_warn(r->tool,
+		"%s; smaller micro-batches than the run's: results differ in their last bits", no_room.msg);
 	r->mo.micro_tokens = 0;
 	return plan_make(&r->plan, &r->base.arch, &r->mo, r->dev, r->comm, err);
 }
@@ -171,14 +198,20 @@ static int make_plan(struct run *r, const char *step_dir, struct err *err)
 	enum dtype own = r->base.src ? modelfile_dtype(&r->base) : r->base.arch.dtype;
 	struct model_opts *o = &r->mo;
 
-	*o = (struct model_opts){ .train = true, .max_record = r->max_record, .micro_tokens = (long)cfg_int(c, "train.micro_tokens"),
+	*o = (struct model_opts){ .train = true,
+		.max_record = r->max_record,
+		.micro_tokens = (long)cfg_int(c, "train.micro_tokens"),
 		.step_tokens = (long)r->batch * r->max_record,
-		.memory = (uint64_t)cfg_int(c, "train.memory"), .seed = (uint64_t)cfg_int(c, "train.seed") };
+		.memory = (uint64_t)cfg_int(c, "train.memory"),
+		.seed = (uint64_t)cfg_int(c, "train.seed") };
 	/* fp16 and quantised weights are widened to fp32, which holds them exactly. */
 	o->dtype = strcmp(dtype, "auto") ? dtype_from_word(dtype) : own == DT_BF16 ? DT_BF16 : DT_F32;
-	o->recompute = !strcmp(recompute, "on") ? RECOMPUTE_ON : !strcmp(recompute, "off") ? RECOMPUTE_OFF : RECOMPUTE_AUTO;
-	o->lora = (struct lora_opts){ r->peft.rank, r->peft.alpha, r->peft.dropout, r->peft.rslora, (const char *const *)r->peft.targets,
-		r->peft.ntargets, (const char *const *)r->peft.modules_to_save, r->peft.nmodules };
+	o->recompute = !strcmp(recompute, "on") ? RECOMPUTE_ON
+		: !strcmp(recompute, "off")         ? RECOMPUTE_OFF
+											: RECOMPUTE_AUTO;
+	o->lora = (struct lora_opts){ r->peft.rank, r->peft.alpha, r->peft.dropout, r->peft.rslora,
+		(const char *const *)r->peft.targets, r->peft.ntargets,
+		(const char *const *)r->peft.modules_to_save, r->peft.nmodules };
 	if (sample_room(r, &o->gen_len, err) < 0)
 		return -1;
 	o->gen_slots = o->gen_len ? 1 : 0;
@@ -190,16 +223,23 @@ static int make_plan(struct run *r, const char *step_dir, struct err *err)
 static int fill_model(struct run *r, const char *step_dir, struct err *err)
 {
 	const struct config *c = r->cfg;
-	const char *adapter = step_dir ? step_dir : cfg_str(c, "model.adapter")[0] ? cfg_str(c, "model.adapter") : r->base.adapter_dir;
+	const char *adapter = step_dir       ? step_dir
+		: cfg_str(c, "model.adapter")[0] ? cfg_str(c, "model.adapter")
+										 : r->base.adapter_dir;
 	double std = cfg_num(c, "model.init_std");
-	struct init_opts init = { .depth_by_layer = !strcmp(cfg_str(c, "model.init_depth"), "layer"), .fan_in = std != std, .std = std,
-		.embed = cfg_is_set(c, "model.init_embed") ? cfg_num(c, "model.init_embed") : 0, .seed = (uint64_t)cfg_int(c, "train.seed") };
+	struct init_opts init = { .depth_by_layer = !strcmp(cfg_str(c, "model.init_depth"), "layer"),
+		.fan_in = std != std,
+		.std = std,
+		.embed = cfg_is_set(c, "model.init_embed") ? cfg_num(c, "model.init_embed") : 0,
+		.seed = (uint64_t)cfg_int(c, "train.seed") };
 
-	if (r->base.src ? model_load(r->model, &r->base, err) < 0 : model_init_random(r->model, &init, err) < 0)
+	if (r->base.src ? model_load(r->model, &r->base, err) < 0
+					: model_init_random(r->model, &init, err) < 0)
 		return -1;
 	if (!r->peft.rank)
 		return 0;
-	return adapter ? model_load_adapter(r->model, adapter, err) : model_init_adapter(r->model, init.seed, err);
+	return adapter ? model_load_adapter(r->model, adapter, err)
+				   : model_init_adapter(r->model, init.seed, err);
 }
 
 /* Two processes must not write into one run; the lock goes with the process, however it ends. */
@@ -213,7 +253,9 @@ static int lock_run(struct run *r, struct err *err)
 	return 0;
 }
 
-/* The RUN folder: config.yaml as it was resolved, metrics, and no leftovers of an interrupted save. */
+/*
+ * The RUN folder: config.yaml as it was resolved, metrics, and no leftovers of an interrupted save.
+ */
 static int open_run_dir(struct run *r, bool resumed, struct err *err)
 {
 	char *path = path_join(r->dir, "config.yaml");
@@ -249,9 +291,12 @@ static int event_start(struct run *r, struct err *err)
 	struct json_w w;
 	struct buf b;
 
-	tool_say(r->tool, "%llu parameters, %llu trained; %s, %s; micro-batch %ld tokens, recompute %s; %.0f MB planned",
-		(unsigned long long)p->params, (unsigned long long)p->trained_params, dtype_word(r->mo.dtype), r->dev->what, p->micro_tokens,
-		p->recompute ? "on" : "off", (double)p->total / 1048576);
+	tool_say(r->tool,
+		"%llu parameters, %llu trained; %s, %s; micro-batch %ld tokens, recompute %s; %.0f MB "
+		"planned",
+		(unsigned long long)p->params, (unsigned long long)p->trained_params,
+		dtype_word(r->mo.dtype), r->dev->what, p->micro_tokens, p->recompute ? "on" : "off",
+		(double)p->total / 1048576);
 	metrics_begin(&w, &b, "start");
 	json_w_name(&w, "version"); json_w_str(&w, TUNE_VERSION);
 	json_w_name(&w, "params"); json_w_int(&w, (int64_t)p->params);
@@ -285,20 +330,24 @@ int run_open(struct run *r, struct err *err)
 	r->cfg = r->tool->cfg;
 	r->dir = cfg_str(r->cfg, "save.dir");
 	r->last_saved = UINT64_MAX;
-	if (settings_check(r, err) < 0 || (!only_look && (resumed = resume_find(r, &step_dir, err)) < 0) || open_data(r, err) < 0 ||
-	    settings_steps(r, err) < 0)
+	if (settings_check(r, err) < 0 ||
+		(!only_look && (resumed = resume_find(r, &step_dir, err)) < 0) || open_data(r, err) < 0 ||
+		settings_steps(r, err) < 0)
 		goto done;
 	if (r->o.rows_step) {
 		rc = 0;
 		goto done;
 	}
-	if (device_open(&r->dev, cfg_str(r->cfg, "train.device"), (int)cfg_int(r->cfg, "train.threads"), err) < 0 ||
-	    comm_open_self(&r->comm, r->dev, err) < 0 || open_base(r, step_dir, err) < 0 || open_peft(r, err) < 0 ||
-	    open_tokenizer(r, err) < 0 || make_plan(r, step_dir, err) < 0)
+	if (device_open(&r->dev, cfg_str(r->cfg, "train.device"), (int)cfg_int(r->cfg, "train.threads"),
+			err) < 0 ||
+		comm_open_self(&r->comm, r->dev, err) < 0 || open_base(r, step_dir, err) < 0 ||
+		open_peft(r, err) < 0 || open_tokenizer(r, err) < 0 || make_plan(r, step_dir, err) < 0)
 		goto done;
-	if (!only_look && (settings_json(r, err) < 0 || open_run_dir(r, resumed, err) < 0 || identities(r, err) < 0 ||
-	    model_new(&r->model, &r->base.arch, &r->mo, &r->plan, r->dev, r->comm, err) < 0 || fill_model(r, step_dir, err) < 0 ||
-	    event_start(r, err) < 0 || (resumed && resume_apply(r, step_dir, err) < 0)))
+	if (!only_look &&
+		(settings_json(r, err) < 0 || open_run_dir(r, resumed, err) < 0 || identities(r, err) < 0 ||
+			model_new(&r->model, &r->base.arch, &r->mo, &r->plan, r->dev, r->comm, err) < 0 ||
+			fill_model(r, step_dir, err) < 0 || event_start(r, err) < 0 ||
+			(resumed && resume_apply(r, step_dir, err) < 0)))
 		goto done;
 	r->s.micro_tokens = (uint64_t)r->plan.micro_tokens;
 	rc = 0;

@@ -10,7 +10,8 @@
 
 enum { MANIFEST_MAX = 256 << 20 };
 
-static int add_file(struct shardset *s, const char *dir, const struct json *f, const char *where, struct err *err)
+static int add_file(
+	struct shardset *s, const char *dir, const struct json *f, const char *where, struct err *err)
 {
 	const struct json *name = json_get(f, "name");
 	int64_t bytes = -1;
@@ -19,7 +20,8 @@ static int add_file(struct shardset *s, const char *dir, const struct json *f, c
 	struct shard_file *file = &s->files[s->n];
 
 	if (!json_is(name, JSON_STR) || !safe_name(name->s, name->n))
-		return err_set(err, EX_DATAERR, "%s: a file's name is missing or is not a plain file name", where);
+		return err_set(
+			err, EX_DATAERR, "%s: a file's name is missing or is not a plain file name", where);
 	if (json_get_int(f, "bytes", &bytes, where, err) < 0)
 		return -1;
 	if (!(file->path = path_join(dir, name->s)))
@@ -28,7 +30,8 @@ static int add_file(struct shardset *s, const char *dir, const struct json *f, c
 	if (stat(file->path, &st) < 0)
 		return err_errno(err, EX_NOINPUT, "cannot open '%s'", file->path);
 	if (bytes >= 0 && st.st_size != bytes)
-		return err_set(err, EX_DATAERR, "%s: %lld bytes, the manifest says %lld: copy the folder again or make it anew",
+		return err_set(err, EX_DATAERR,
+			"%s: %lld bytes, the manifest says %lld: copy the folder again or make it anew",
 			file->path, (long long)st.st_size, (long long)bytes);
 	if (stream_at_open(&at, file->path, err) < 0)
 		return -1;
@@ -51,7 +54,8 @@ int shardset_read(struct shardset *s, const char *dir, const char *split, struct
 	if (!path)
 		return err_oom(err, strlen(dir));
 	if (!is_file(path)) {
-		err_set(err, EX_NOINPUT, "'%s' is not a shard folder (it has no manifest.json); tune-shard makes one", dir);
+		err_set(err, EX_NOINPUT,
+			"'%s' is not a shard folder (it has no manifest.json); tune-shard makes one", dir);
 		goto done;
 	}
 	if (json_parse_file(&doc, path, MANIFEST_MAX, err) < 0)
@@ -62,16 +66,17 @@ int shardset_read(struct shardset *s, const char *dir, const char *split, struct
 		err_set(err, EX_DATAERR, "%s: it has no split '%s'", path, split);
 		goto done;
 	}
-	if (json_get_int(sp, "tokens", &tokens, path, err) < 0 || json_get_int(sp, "records", &records, path, err) < 0 ||
-	    json_get_int(json_get(&doc.root, "settings"), "shard.seq_len", &seq_len, path, err) < 0 ||
-	    !(s->files = mem_zalloc(files->n, sizeof(*s->files), err)))
+	if (json_get_int(sp, "tokens", &tokens, path, err) < 0 ||
+		json_get_int(sp, "records", &records, path, err) < 0 ||
+		json_get_int(json_get(&doc.root, "settings"), "shard.seq_len", &seq_len, path, err) < 0 ||
+		!(s->files = mem_zalloc(files->n, sizeof(*s->files), err)))
 		goto done;
 	for (uint32_t i = 0; i < files->n; i++)
 		if (add_file(s, dir, &files->items[i], path, err) < 0)
 			goto done;
 	if (records >= 0 && (uint64_t)records != s->records) {
-		err_set(err, EX_DATAERR, "%s: split '%s' has %llu records, the manifest says %lld", path, split,
-			(unsigned long long)s->records, (long long)records);
+		err_set(err, EX_DATAERR, "%s: split '%s' has %llu records, the manifest says %lld", path,
+			split, (unsigned long long)s->records, (long long)records);
 		goto done;
 	}
 	if (!s->records) {
@@ -92,12 +97,14 @@ done:
 	return rc;
 }
 
-int shardset_single(struct shardset *s, const char *path, uint64_t records, const struct stream_totals *totals, struct err *err)
+int shardset_single(struct shardset *s, const char *path, uint64_t records,
+	const struct stream_totals *totals, struct err *err)
 {
 	*s = (struct shardset){ .records = records, .tokens = totals->tokens };
 	if (!records)
 		return err_set(err, EX_DATAERR, "%s: it has no records", path);
-	if (!(s->files = mem_zalloc(1, sizeof(*s->files), err)) || !(s->files[0].path = mem_strdup(path, err)))
+	if (!(s->files = mem_zalloc(1, sizeof(*s->files), err)) ||
+		!(s->files[0].path = mem_strdup(path, err)))
 		return -1;
 	s->files[0].records = records;
 	s->n = 1;

@@ -1,6 +1,8 @@
 #ifndef TUNE_TRAIN_H
 #define TUNE_TRAIN_H
-/* train: one run of tune-train.  main.c fills `opts`; run_open prepares everything; loop.c trains. */
+/*
+ * train: one run of tune-train.  main.c fills `opts`; run_open prepares everything; loop.c trains.
+ */
 #include "core/checkpoint.h"
 #include "core/model.h"
 #include "core/schedule.h"
@@ -59,7 +61,8 @@ struct run {
 	uint64_t batch, steps, seed;   /* steps 0 = until the stream ends */
 	/* where it stands */
 	struct ckpt_state s;
-	uint64_t start_step, last_saved;   /* last_saved: step of the newest checkpoint, UINT64_MAX = none */
+	/* last_saved: step of the newest checkpoint, UINT64_MAX = none */
+	uint64_t start_step, last_saved;
 	double last_save_s;
 	struct metrics metrics;
 	struct interval iv;
@@ -69,7 +72,10 @@ struct run {
 /* setup.c: config and files -> a model that is ready to train. */
 int run_open(struct run *r, struct err *err);
 void run_close(struct run *r);
-/* settings.c: cross-checks that need no file (U5), steps from epochs, the settings that a resume compares. */
+/*
+ * settings.c: cross-checks that need no file (U5), steps from epochs, the settings that a resume
+ * compares.
+ */
 int settings_check(const struct run *r, struct err *err);
 int settings_steps(struct run *r, struct err *err);
 int settings_json(struct run *r, struct err *err);
@@ -81,7 +87,8 @@ int train(struct run *r, struct err *err);
 /* validate.c */
 int validate(struct run *r, double *loss, struct err *err);
 int sample_answers(struct run *r, struct err *err);
-int sample_room(const struct run *r, long *longest, struct err *err);   /* longest prompt + answer in tokens; 0 = no prompts */
+/* longest prompt + answer in tokens; 0 = no prompts */
+int sample_room(const struct run *r, long *longest, struct err *err);
 /* save.c */
 int save(struct run *r, bool best, struct err *err);
 /* dryrun.c, rows.c */
@@ -93,7 +100,8 @@ bool signal_seen(void);
 /* metrics.c: one event a line; w is open inside the object */
 int metrics_open(struct metrics *m, struct tool *t, const char *dir, struct err *err);
 void metrics_begin(struct json_w *w, struct buf *b, const char *event);
-int metrics_end(struct metrics *m, struct json_w *w, struct buf *b, struct err *err);   /* EX_IOERR if metrics.jsonl can't be written */
+/* EX_IOERR if metrics.jsonl can't be written */
+int metrics_end(struct metrics *m, struct json_w *w, struct buf *b, struct err *err);
 void metrics_close(struct metrics *m);
 uint64_t peak_memory(void);   /* bytes, of this process */
 #endif

@@ -13,12 +13,14 @@ static int one_batch(struct run *r, uint64_t first, uint64_t n, double sums[2], 
 	uint64_t got;
 	int rc;
 
-	if (feed_load(r->val, &r->val_data, 0, 0, first, n, r->max_record, r->comm->rank, r->comm->size, &got, err) < 0)
+	if (feed_load(r->val, &r->val_data, 0, 0, first, n, r->max_record, r->comm->rank, r->comm->size,
+			&got, err) < 0)
 		return -1;
 	while ((rc = step_micro(&r->val_data, r->plan.micro_tokens, &b, err)) > 0) {
 		if (grow(&r->val_logp, &r->val_logp_cap, (size_t)b.trained + 1, sizeof(float), err) < 0 ||
-		    grow(&r->val_greedy, &r->val_greedy_cap, (size_t)b.trained + 1, 1, err) < 0 ||
-		    model_forward(r->model, &b, FWD_ADAPTER, 0, err) < 0 || head_forward(r->model, r->val_logp, r->val_greedy, err) < 0)
+			grow(&r->val_greedy, &r->val_greedy_cap, (size_t)b.trained + 1, 1, err) < 0 ||
+			model_forward(r->model, &b, FWD_ADAPTER, 0, err) < 0 ||
+			head_forward(r->model, r->val_logp, r->val_greedy, err) < 0)
 			return -1;
 		for (long i = 0; i < b.trained; i++)
 			sums[0] -= r->val_logp[i];
@@ -41,7 +43,8 @@ int validate(struct run *r, double *loss, struct err *err)
 		return -1;
 	*loss = sums[1] > 0 ? sums[0] / sums[1] : NAN;
 	progress_clear(&r->progress);
-	tool_say(r->tool, "step %llu  validation loss %.4f over %.0f tokens", (unsigned long long)r->s.step, *loss, sums[1]);
+	tool_say(r->tool, "step %llu  validation loss %.4f over %.0f tokens",
+		(unsigned long long)r->s.step, *loss, sums[1]);
 	metrics_begin(&w, &b, "val");
 	json_w_name(&w, "step"); json_w_int(&w, (int64_t)r->s.step);
 	json_w_name(&w, "loss"); json_w_num(&w, *loss);
@@ -50,7 +53,8 @@ int validate(struct run *r, double *loss, struct err *err)
 }
 
 /* Ids that the answer to a prompt starts from. */
-static int prompt_ids(const struct run *r, struct encoder *e, const char *text, struct sample *s, struct err *err)
+static int prompt_ids(
+	const struct run *r, struct encoder *e, const char *text, struct sample *s, struct err *err)
 {
 	struct message m = { ROLE_USER, text, strlen(text) };
 
@@ -79,12 +83,14 @@ int sample_room(const struct run *r, long *longest, struct err *err)
 	return rc;
 }
 
-static int show_answer(struct run *r, const char *prompt, const struct gen_result *g, struct err *err)
+static int show_answer(
+	struct run *r, const char *prompt, const struct gen_result *g, struct err *err)
 {
 	struct buf text = {0}, b;
 	struct json_w w;
 
-	if (decode(r->tok, g->ids, g->n, true, &text, err) < 0 || (buf_put(&text, "", 0), buf_ok(&text, err)) < 0) {
+	if (decode(r->tok, g->ids, g->n, true, &text, err) < 0 ||
+		(buf_put(&text, "", 0), buf_ok(&text, err)) < 0) {
 		buf_release(&text);
 		return -1;
 	}
@@ -100,8 +106,9 @@ static int show_answer(struct run *r, const char *prompt, const struct gen_resul
 static int answer(struct run *r, struct encoder *e, size_t i, struct err *err)
 {
 	const struct config *c = r->cfg;
-	struct sampling how = { (long)cfg_int(c, "generate.max_new_tokens"), cfg_num(c, "generate.temperature"),
-		(int)cfg_int(c, "generate.top_k"), cfg_num(c, "generate.top_p"), (uint64_t)cfg_int(c, "generate.seed") };
+	struct sampling how = { (long)cfg_int(c, "generate.max_new_tokens"),
+		cfg_num(c, "generate.temperature"), (int)cfg_int(c, "generate.top_k"),
+		cfg_num(c, "generate.top_p"), (uint64_t)cfg_int(c, "generate.seed") };
 	const char *text = cfg_item(c, "eval.prompts", i);
 	uint32_t stop[32];
 	size_t nstop = tokenizer_stop_ids(r->tok, stop);

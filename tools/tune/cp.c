@@ -10,7 +10,10 @@
 
 enum { COPY_MAX = 1 << 20 };
 
-/* A recipe reads lib.bash beside itself.  The copy reads it where it lies, so that it runs from any folder. */
+/*
+ * A recipe reads lib.bash beside itself.  The copy reads it where it lies, so that it runs from any
+ * folder.
+ */
 static int point_at_library(struct buf *text, const char *recipe, struct err *err)
 {
 	static const char here[] = "$(dirname \"$0\")/";
@@ -44,8 +47,9 @@ static int copy(const struct item *it, const char *dest, bool force, struct err 
 		err_oom(err, strlen(dest));
 		goto done;
 	}
-	if (file_read(it->path, COPY_MAX, &text, err) < 0 || (it->recipe && point_at_library(&text, it->path, err) < 0) ||
-	    outfile_open(&out, path, force, err) < 0)
+	if (file_read(it->path, COPY_MAX, &text, err) < 0 ||
+		(it->recipe && point_at_library(&text, it->path, err) < 0) ||
+		outfile_open(&out, path, force, err) < 0)
 		goto done;
 	if (fwrite(text.p, 1, text.n, out.fp) != text.n ||
 	    (it->recipe && out.tmp && fchmod(fileno(out.fp), 0777 & ~mask) < 0)) {
@@ -63,9 +67,13 @@ done:
 int verb_cp(int argc, char **argv)
 {
 	bool force = false;
-	const struct opt opts[] = { { 'f', "force", NULL, OPT_FLAG, &force, "replace a file that is there" }, { 0 } };
+	const struct opt opts[] = {
+		{ 'f', "force", NULL, OPT_FLAG, &force, "replace a file that is there" }, { 0 }
+	};
 	struct tool t = { "tune cp", "[--force] NAME [DEST]",
-		"Copy the recipe or config NAME (see 'tune ls') to DEST, a file or folder; without DEST, here.", opts };
+		"Copy the recipe or config NAME (see 'tune ls') to DEST, a file or folder; without DEST, "
+		"here.",
+		opts };
 	struct items l = {0};
 	struct err err = {0};
 	const struct item *it;
@@ -82,8 +90,8 @@ int verb_cp(int argc, char **argv)
 	it = items_find(&l, t.argv[0], true, true);
 	near = it ? NULL : items_nearest(&l, t.argv[0], true, true);
 	if (!it)
-		err_set(&err, EX_NOINPUT, "no recipe or config '%s'%s%s%s", t.argv[0], near ? " (did you mean '" : "; see 'tune ls'",
-			near ? near : "", near ? "'?)" : "");
+		err_set(&err, EX_NOINPUT, "no recipe or config '%s'%s%s%s", t.argv[0],
+			near ? " (did you mean '" : "; see 'tune ls'", near ? near : "", near ? "'?)" : "");
 	else
 		rc = copy(it, t.argc > 1 ? t.argv[1] : ".", force, &err);
 done:

@@ -26,7 +26,8 @@ static bool find_page(const char *dir, bool sections, const char *name, char *ou
 
 int verb_help(int argc, char **argv)
 {
-	struct tool t = { "tune help", "[NAME]", "Show the manual page of a tool or format: train, config, stream, ...", NULL };
+	struct tool t = { "tune help", "[NAME]",
+		"Show the manual page of a tool or format: train, config, stream, ...", NULL };
 	struct err err = {0};
 	const char *dir, *name;
 	char page[8192];

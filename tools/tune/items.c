@@ -17,7 +17,9 @@ static const struct kind { const char *dir, *suffix; bool recipe; } kinds[] = {
 	{ "configs", ".yaml", false },
 };
 
-/* The text of the first comment line that is no #! line; "" if there is none before something else. */
+/*
+ * The text of the first comment line that is no #! line; "" if there is none before something else.
+ */
 static char *about(const char *path, struct err *err)
 {
 	char line[ABOUT_MAX], *s = line;
@@ -38,7 +40,8 @@ static char *about(const char *path, struct err *err)
 	return mem_strdup(s, err);
 }
 
-static int add(struct items *l, const struct kind *k, const char *dir, const char *name, struct err *err)
+static int add(
+	struct items *l, const struct kind *k, const char *dir, const char *name, struct err *err)
 {
 	struct item it = { .recipe = k->recipe };
 
@@ -78,7 +81,8 @@ static int read_kind(struct items *l, const struct kind *k, const char *data, st
 		goto done;
 	}
 	while (d && (e = readdir(d)))
-		if (has_suffix(e->d_name, k->suffix) && e->d_name[0] != '.' && add(l, k, dir, e->d_name, err) < 0)
+		if (has_suffix(e->d_name, k->suffix) && e->d_name[0] != '.' &&
+			add(l, k, dir, e->d_name, err) < 0)
 			goto done;
 	rc = 0;
 done:

@@ -14,7 +14,8 @@ static void print_table(const struct items *l)
 		if ((int)strlen(l->v[i].name) > width)
 			width = (int)strlen(l->v[i].name);
 	for (size_t i = 0; i < l->n; i++)
-		printf("%s/%-*s  %s\n", l->v[i].recipe ? "recipes" : "configs", width, l->v[i].name, l->v[i].about);
+		printf("%s/%-*s  %s\n", l->v[i].recipe ? "recipes" : "configs", width, l->v[i].name,
+			l->v[i].about);
 }
 
 static int print_json(const struct items *l, struct err *err)

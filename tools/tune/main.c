@@ -10,17 +10,20 @@ static const struct { const char *name; int (*run)(int argc, char **argv); } ver
 };
 const char *const tune_verbs[] = { "ls", "cp", "run", "validate", "help", "version", NULL };
 
-/* One line a row: path, type, default, choices, least, most, help; the tests hold tune-config(5) to it. */
+/*
+ * One line a row: path, type, default, choices, least, most, help; the tests hold tune-config(5) to
+ * it.
+ */
 static void print_schema(void)
 {
-	static const char *const types[] = { "string", "path", "int", "number", "bool", "choice", "size", "strings", "paths", "numbers",
-		"map", "number or choice" };
+	static const char *const types[] = { "string", "path", "int", "number", "bool", "choice",
+		"size", "strings", "paths", "numbers", "map", "number or choice" };
 
 	for (size_t i = 0; i < cfg_nrows; i++) {
 		const struct cfg_row *r = &cfg_rows[i];
 
-		printf("%s\t%s\t%s\t%s\t%.17g\t%.17g\t%s\n", r->path, types[r->type], r->def, r->choices ? r->choices : "", r->min, r->max,
-			r->help);
+		printf("%s\t%s\t%s\t%s\t%.17g\t%.17g\t%s\n", r->path, types[r->type], r->def,
+			r->choices ? r->choices : "", r->min, r->max, r->help);
 	}
 }
 
@@ -29,7 +32,8 @@ int main(int argc, char **argv)
 	bool schema = false;
 	const struct opt opts[] = { { 0, "schema", NULL, OPT_FLAG, &schema, NULL }, { 0 } };
 	struct tool t = { "tune", "NAME [ARG]...\nls | cp | run | validate | help | version [ARG]...",
-		"Run tune-NAME, or list, copy and run recipes and configs. 'tune help' shows the manual; 'tune VERB --help' a verb's options.",
+		"Run tune-NAME, or list, copy and run recipes and configs. 'tune help' shows the manual; "
+		"'tune VERB --help' a verb's options.",
 		opts, .options_first = true, .verbs = tune_verbs };
 	struct err err = {0};
 

@@ -48,11 +48,13 @@ const char *place_data(struct err *err)
 	if (env && *env)
 		return env;
 	/* build/bin, build/san-.../bin, PREFIX/bin */
-	if (beside("../..", "recipes", dir) || beside("../../..", "recipes", dir) || beside("../share/tune", "recipes", dir))
+	if (beside("../..", "recipes", dir) || beside("../../..", "recipes", dir) ||
+		beside("../share/tune", "recipes", dir))
 		return dir;
 	if (is_dir(TUNE_DATADIR))
 		return TUNE_DATADIR;
-	err_set(err, EX_NOINPUT, "no folder with recipes and configs is found; name it with TUNE_DATADIR");
+	err_set(
+		err, EX_NOINPUT, "no folder with recipes and configs is found; name it with TUNE_DATADIR");
 	return NULL;
 }
 

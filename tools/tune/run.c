@@ -37,7 +37,8 @@ static const char *find(const struct items *l, const char *name, bool recipe, st
 		return it->path;
 	near = items_nearest(l, name, recipe, !recipe);
 	if (near)
-		err_set(err, EX_NOINPUT, "no %s '%s' (did you mean '%s'?)", recipe ? "recipe" : "config", name, near);
+		err_set(err, EX_NOINPUT, "no %s '%s' (did you mean '%s'?)", recipe ? "recipe" : "config",
+			name, near);
 	else
 		err_set(err, EX_NOINPUT, "no %s '%s'; see 'tune ls'", recipe ? "recipe" : "config", name);
 	return NULL;
@@ -47,13 +48,15 @@ static const char *find(const struct items *l, const char *name, bool recipe, st
 static bool wants_config(const struct items *l, const char *arg)
 {
 	return *arg != '-' && !strchr(arg, '=') && !file_exists(arg) &&
-		(has_suffix(arg, ".yaml") || (!strchr(arg, '/') && items_nearest(l, arg, false, true)) || items_find(l, arg, false, true));
+		(has_suffix(arg, ".yaml") || (!strchr(arg, '/') && items_nearest(l, arg, false, true)) ||
+			items_find(l, arg, false, true));
 }
 
 int verb_run(int argc, char **argv)
 {
 	struct tool t = { "tune run", "RECIPE [CONFIG] [KEY=VALUE]...",
-		"Run a recipe with bash; RECIPE and CONFIG are names that 'tune ls' shows, or paths. All that follows RECIPE is its own.",
+		"Run a recipe with bash; RECIPE and CONFIG are names that 'tune ls' shows, or paths. All "
+		"that follows RECIPE is its own.",
 		NULL, .options_first = true };
 	struct items l = {0};
 	struct err err = {0};
@@ -65,7 +68,8 @@ int verb_run(int argc, char **argv)
 		err_set(&err, EX_USAGE, "needs a recipe; 'tune ls' shows them");
 		goto done;
 	}
-	if ((items_read(&l, &err) < 0 && !is_file(t.argv[0])) || !(recipe = find(&l, t.argv[0], true, &err)))
+	if ((items_read(&l, &err) < 0 && !is_file(t.argv[0])) ||
+		!(recipe = find(&l, t.argv[0], true, &err)))
 		goto done;
 	err = (struct err){0};
 	config = t.argc > 1 ? t.argv[1] : NULL;

@@ -1,4 +1,7 @@
-/* run_tool: tune NAME becomes tune-NAME.  Ours come first, so that a stray tool in PATH can't stand in for one. */
+/*
+ * run_tool: tune NAME becomes tune-NAME.  Ours come first, so that a stray tool in PATH can't stand
+ * in for one.
+ */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -63,7 +66,8 @@ int run_tool(int argc, char **argv)
 	char name[256], path[8192];
 
 	(void)argc;
-	if (strchr(argv[0], '/') || (size_t)snprintf(name, sizeof(name), "tune-%s", argv[0]) >= sizeof(name))
+	if (strchr(argv[0], '/') ||
+		(size_t)snprintf(name, sizeof(name), "tune-%s", argv[0]) >= sizeof(name))
 		return unknown("");
 	snprintf(path, sizeof(path), "%s/%s", place_bin(), name);
 	if (*place_bin() && !access(path, F_OK)) {

@@ -1,8 +1,8 @@
 #ifndef TUNE_TUNE_H
 #define TUNE_TUNE_H
 /*
- * tune: the dispatcher.  One file a verb; each parses its own options (argv[0] is the verb) and returns the exit status.
- * place.c knows where the tools, recipes, configs and pages lie.
+ * tune: the dispatcher.  One file a verb; each parses its own options (argv[0] is the verb) and
+ * returns the exit status. place.c knows where the tools, recipes, configs and pages lie.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,13 +15,19 @@ int verb_run(int argc, char **argv);
 int verb_validate(int argc, char **argv);
 int verb_help(int argc, char **argv);
 int verb_version(int argc, char **argv);
-/* Become tune-NAME (argv[0] is NAME), from this program's folder or PATH.  Returns 126 or 127 with the message said. */
+/*
+ * Become tune-NAME (argv[0] is NAME), from this program's folder or PATH.  Returns 126 or 127 with
+ * the message said.
+ */
 int run_tool(int argc, char **argv);
 extern const char *const tune_verbs[];   /* NULL-terminated */
 
 /* The folder of this program, without a trailing slash; "" if it can't be told. */
 const char *place_bin(void);
-/* The folder that holds recipes/ and configs/: $TUNE_DATADIR, the source tree around build/, or where make install put it. */
+/*
+ * The folder that holds recipes/ and configs/: $TUNE_DATADIR, the source tree around build/, or
+ * where make install put it.
+ */
 const char *place_data(struct err *err);
 /* The folder that holds man/, or man1/ and man5/: NULL if there is none. */
 const char *place_man(bool *sections);

@@ -7,7 +7,8 @@
 int verb_validate(int argc, char **argv)
 {
 	struct tool t = { "tune validate", "[-c FILE]... [KEY=VALUE]... FILE...",
-		"Check each config FILE by the whole schema, and say all that is wrong at once. --print-config shows how -c and settings combine.",
+		"Check each config FILE by the whole schema, and say all that is wrong at once. "
+		"--print-config shows how -c and settings combine.",
 		NULL, .uses_config = true };
 	struct err err = {0};
 

@@ -13,7 +13,9 @@
 #include "libcommon/outfile.h"
 #include "libcommon/tunejson.h"
 
-/* Bytes that the folder will take, about: what a full disk is told beforehand and in its message. */
+/*
+ * Bytes that the folder will take, about: what a full disk is told beforehand and in its message.
+ */
 static uint64_t estimate(struct model *m, const struct ckpt_opts *o)
 {
 	uint64_t bytes = 1 << 16;
@@ -36,8 +38,10 @@ static int add_space(struct err *err, const char *dir, uint64_t need)
 	if (err->code == EX_IOERR && !statvfs(dir, &v)) {
 		size_t n = strlen(err->msg);
 
-		snprintf(err->msg + n, sizeof(err->msg) - n, " (the checkpoint needs about %llu MB, %llu MB are free)",
-			(unsigned long long)(need >> 20), (unsigned long long)((uint64_t)v.f_bavail * v.f_frsize >> 20));
+		snprintf(err->msg + n, sizeof(err->msg) - n,
+			" (the checkpoint needs about %llu MB, %llu MB are free)",
+			(unsigned long long)(need >> 20),
+			(unsigned long long)((uint64_t)v.f_bavail * v.f_frsize >> 20));
 	}
 	return -1;
 }
@@ -118,7 +122,8 @@ bool checkpoint_any(const char *run)
 	return any;
 }
 
-int checkpoint_newest(const char *run, char **path, void (*broken)(void *, const char *), void *ctx, struct err *err)
+int checkpoint_newest(
+	const char *run, char **path, void (*broken)(void *, const char *), void *ctx, struct err *err)
 {
 	char **names;
 	size_t n;
@@ -191,7 +196,10 @@ static int point(const char *run, const char *link, const char *name, struct err
 	return rc;
 }
 
-/* A folder of the same step may be there when a run goes on from an earlier, valid one: a broken one, which goes. */
+/*
+ * A folder of the same step may be there when a run goes on from an earlier, valid one: a broken
+ * one, which goes.
+ */
 static int put_in_place(const char *run, const char *tmp, const char *name, struct err *err)
 {
 	char *path = step_path(run, name, "");
@@ -205,7 +213,8 @@ static int put_in_place(const char *run, const char *tmp, const char *name, stru
 	return rc;
 }
 
-int checkpoint_save(struct model *m, const struct ckpt_state *s, const struct ckpt_opts *o, char **path, struct err *err)
+int checkpoint_save(struct model *m, const struct ckpt_state *s, const struct ckpt_opts *o,
+	char **path, struct err *err)
 {
 	char name[32], *tmp, *state = NULL;
 	struct err ignored = {0};

@@ -90,7 +90,8 @@ done:
 	return rc;
 }
 
-static int read_fields(struct ckpt_state *s, const struct json *o, const char *path, struct err *err)
+static int read_fields(
+	struct ckpt_state *s, const struct json *o, const char *path, struct err *err)
 {
 	const struct json *best = json_get(o, "best"), *config = json_get(o, "config");
 	const char *hex = "0", *data = "", *base = "";
@@ -101,19 +102,22 @@ static int read_fields(struct ckpt_state *s, const struct json *o, const char *p
 	if (json_get_int(o, "v", &v, path, err) < 0)
 		return -1;
 	if (v != 1)
-		return err_set(err, EX_DATAERR, "%s: version %lld, this program reads version 1", path, (long long)v);
+		return err_set(
+			err, EX_DATAERR, "%s: version %lld, this program reads version 1", path, (long long)v);
 	for (int i = 0; i < COUNTS; i++)
 		if (json_get_int(o, counts[i].name, (int64_t *)((char *)s + counts[i].off), path, err) < 0)
 			return -1;
-	if (json_get_str(o, "stream_hash", &hex, path, err) < 0 || json_get_str(o, "data", &data, path, err) < 0 ||
-	    json_get_str(o, "base", &base, path, err) < 0)
+	if (json_get_str(o, "stream_hash", &hex, path, err) < 0 ||
+		json_get_str(o, "data", &data, path, err) < 0 ||
+		json_get_str(o, "base", &base, path, err) < 0)
 		return -1;
 	s->stream_hash = strtoull(hex, NULL, 16);
 	if (json_is(best, JSON_OBJ)) {
 		int64_t step = 0;
 
 		s->has_best = true;
-		if (json_get_num(best, "value", &s->best, path, err) < 0 || json_get_int(best, "step", &step, path, err) < 0)
+		if (json_get_num(best, "value", &s->best, path, err) < 0 ||
+			json_get_int(best, "step", &step, path, err) < 0)
 			return -1;
 		s->best_step = (uint64_t)step;
 	}

@@ -8,10 +8,12 @@
 #include "libcommon/outfile.h"
 
 enum { BLOCK = 1 << 20 };                              /* elements */
-static const uint64_t SHARD_MAX = 5ull << 30;          /* bytes a safetensors file, as others split */
+/* bytes a safetensors file, as others split */
+static const uint64_t SHARD_MAX = 5ull << 30;
 
 /* Stream parameter i to the writer as dtype t. */
-static int put_param(struct st_writer *w, struct model *m, size_t i, enum param_what what, enum dtype t, float *f32, void *out, struct err *err)
+static int put_param(struct st_writer *w, struct model *m, size_t i, enum param_what what,
+	enum dtype t, float *f32, void *out, struct err *err)
 {
 	uint64_t n = model_param(m, i)->n;
 
@@ -28,7 +30,10 @@ static int put_param(struct st_writer *w, struct model *m, size_t i, enum param_
 	return 0;
 }
 
-/* The name under which a parameter is saved: PEFT puts its prefix before modules that are trained whole, too. */
+/*
+ * The name under which a parameter is saved: PEFT puts its prefix before modules that are trained
+ * whole, too.
+ */
 static int save_name(const struct param *p, bool adapter, char name[160])
 {
 	const char *prefix = adapter && strncmp(p->name, "base_model.", 11) ? "base_model.model." : "";
@@ -36,7 +41,8 @@ static int save_name(const struct param *p, bool adapter, char name[160])
 	return snprintf(name, 160, "%s%s", prefix, p->name) < 160 ? 0 : -1;
 }
 
-static int write_tensors(struct model *m, const char *dir, const char *stem, bool adapter, enum dtype t, struct err *err)
+static int write_tensors(
+	struct model *m, const char *dir, const char *stem, bool adapter, enum dtype t, struct err *err)
 {
 	struct st_writer *w = NULL;
 	float *f32 = mem_zalloc(BLOCK, sizeof(*f32), err);
@@ -61,7 +67,8 @@ static int write_tensors(struct model *m, const char *dir, const char *stem, boo
 	if (st_writer_begin(w, err) < 0)
 		goto done;
 	for (size_t i = 0; i < model_param_count(m); i++)
-		if ((!adapter || model_param(m, i)->trained) && put_param(w, m, i, PARAM_VALUE, t, f32, out, err) < 0)
+		if ((!adapter || model_param(m, i)->trained) &&
+			put_param(w, m, i, PARAM_VALUE, t, f32, out, err) < 0)
 			goto done;
 	rc = st_writer_finish(w, err);
 done:
@@ -146,7 +153,8 @@ int ckpt_write_optim(struct model *m, const struct ckpt_opts *o, const char *dir
 		goto done;
 	for (size_t i = 0; i < model_param_count(m); i++)
 		for (int k = 0; k < PARTS; k++)
-			if (has_part(o, model_param(m, i), k) && put_param(w, m, i, parts[k].what, DT_F32, f32, f32, err) < 0)
+			if (has_part(o, model_param(m, i), k) &&
+				put_param(w, m, i, parts[k].what, DT_F32, f32, f32, err) < 0)
 				goto done;
 	rc = st_writer_finish(w, err);
 done:
@@ -155,12 +163,14 @@ done:
 	return rc;
 }
 
-static int load_part(struct model *m, size_t i, enum param_what what, const struct tensor *t, float *f32, struct err *err)
+static int load_part(struct model *m, size_t i, enum param_what what, const struct tensor *t,
+	float *f32, struct err *err)
 {
 	const struct param *p = model_param(m, i);
 
 	if (t->dtype != DT_F32 || tensor_count(t) != p->n)
-		return err_set(err, EX_DATAERR, "%s: '%s' is not %llu fp32 numbers", t->file, t->name, (unsigned long long)p->n);
+		return err_set(err, EX_DATAERR, "%s: '%s' is not %llu fp32 numbers", t->file, t->name,
+			(unsigned long long)p->n);
 	for (uint64_t at = 0; at < p->n; at += BLOCK) {
 		uint64_t k = p->n - at < BLOCK ? p->n - at : BLOCK;
 

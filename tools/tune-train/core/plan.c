@@ -153,12 +153,14 @@ static int refuse(struct model *m, long t, long at_least, bool recompute, struct
 	size_text(m->plan.available, have);
 	if (!fits)
 		return err_set(err, EX_OSERR,
-			"micro_tokens=%ld needs %s, %s is available; no micro_tokens fits: weights, gradients and optimizer "
+			"micro_tokens=%ld needs %s, %s is available; no micro_tokens fits: weights, gradients "
+			"and optimizer "
 			"alone need more",
 			t, need, have);
 	if (fits < at_least)
 		return err_set(err, EX_OSERR,
-			"micro_tokens=%ld (the longest record) needs %s, %s is available; the largest micro_tokens that fits is %ld: "
+			"micro_tokens=%ld (the longest record) needs %s, %s is available; the largest "
+			"micro_tokens that fits is %ld: "
 			"make shards with shard.seq_len=%ld",
 			t, need, have, fits, fits);
 	return err_set(err, EX_OSERR,

@@ -6,7 +6,9 @@
 
 int schedule_kind(const char *name, enum schedule_kind *kind)
 {
-	static const char *const names[] = { [SCHEDULE_COSINE] = "cosine", [SCHEDULE_LINEAR] = "linear", [SCHEDULE_CONSTANT] = "constant" };
+	static const char *const names[] = {
+		[SCHEDULE_COSINE] = "cosine", [SCHEDULE_LINEAR] = "linear", [SCHEDULE_CONSTANT] = "constant"
+	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (!strcmp(names[i], name)) {

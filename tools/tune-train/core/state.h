@@ -70,7 +70,8 @@ enum mem_kind {
 
 struct model {
 	const struct arch *arch;
-	struct arch arch_copy;               /* its pointers are the caller's arch's: it must outlive the model */
+	/* its pointers are the caller's arch's: it must outlive the model */
+	struct arch arch_copy;
 	struct model_opts opts;
 	struct plan plan;
 	struct device *d;
@@ -86,7 +87,8 @@ struct model {
 	struct acts *acts;                   /* [layers], or one shared */
 	struct dbuf hl;                      /* [T, C]: after the last block */
 	struct dbuf n, y, s;                 /* scratch [T, C], [T, max(F, heads D)], [T, C] */
-	struct dbuf dy, dres;                /* scratch [T, max(F, qkv width)]; [T, C]: gradient of the residual stream */
+	/* scratch [T, max(F, qkv width)]; [T, C]: gradient of the residual stream */
+	struct dbuf dy, dres;
 	struct dmem *delta;                  /* f32 [heads, T] */
 	struct linear_run run;
 	struct head head;
@@ -98,10 +100,15 @@ struct model {
 };
 
 /* Rows of qkv, and of q. */
-static inline long qkv_dim(const struct arch *a) { return (long)(a->heads + 2 * a->kv_heads) * a->head_dim; }
+static inline long qkv_dim(const struct arch *a)
+{
+	return (long)(a->heads + 2 * a->kv_heads) * a->head_dim;
+}
 static inline long q_dim(const struct arch *a) { return (long)a->heads * a->head_dim; }
 
-/* buffers.c: needs arch, opts, units and plan.{micro_tokens, recompute, head_rows}; fills bytes[]. */
+/*
+ * buffers.c: needs arch, opts, units and plan.{micro_tokens, recompute, head_rows}; fills bytes[].
+ */
 void buffers_measure(struct model *m);
 int buffers_alloc(struct model *m, struct err *err);
 void buffers_release(struct model *m);

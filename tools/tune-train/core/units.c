@@ -158,7 +158,8 @@ static int check_modules(const struct arch *a, const struct lora_opts *l, struct
 					: "; lora.modules_to_save trains it in full");
 		if (!found)
 			return err_set(err, EX_CONFIG,
-				"lora.targets: this model has no linear '%s' (q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj)",
+				"lora.targets: this model has no linear '%s' (q_proj, k_proj, v_proj, o_proj, "
+				"gate_proj, up_proj, down_proj)",
 				l->targets[i]);
 	}
 	for (i = 0; i < l->nmodules; i++) {
@@ -169,7 +170,8 @@ static int check_modules(const struct arch *a, const struct lora_opts *l, struct
 				l->modules_to_save[i]);
 		if (a->tied)
 			return err_set(err, EX_CONFIG,
-				"lora.modules_to_save: '%s': in this model lm_head and embed_tokens are one tensor, "
+				"lora.modules_to_save: '%s': in this model lm_head and embed_tokens are one "
+				"tensor, "
 				"which an adapter folder can't hold",
 				l->modules_to_save[i]);
 	}

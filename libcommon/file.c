@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,6 +76,17 @@ fail:
 	close(fd);
 	*m = (struct mapped){0};
 	return -1;
+}
+
+void file_forget(const void *part, size_t n)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = (uintptr_t)part + page - 1,
+			  to = (uintptr_t)part + n;
+
+	from -= from % page;
+	to -= to % page;
+	if (to > from)
+		(void)madvise((void *)from, to - from, MADV_DONTNEED);   /* advice */
 }
 
 void file_unmap(struct mapped *m)

@@ -464,6 +464,7 @@ int modelfile_identity(const struct modelfile *m, char hex[SHA256_HEX], struct e
 		for (d = 0; d < t->ndim; d++)
 			add_u64(h, t->shape[d]);
 		add_u64(h, hash64(t->data, t->bytes));
+		file_forget(t->data, t->bytes);
 	}
 	sha256_end(h, hex);
 	free(sorted);

@@ -1,6 +1,7 @@
 /* load: base weights from a model file, by name. */
 #include <stdlib.h>
 
+#include "libcommon/file.h"
 #include "state.h"
 
 static int load_param(struct model *m, size_t i, const struct modelfile *f, struct err *err)
@@ -27,6 +28,7 @@ static int load_param(struct model *m, size_t i, const struct modelfile *f, stru
 			model_write(m, i, PARAM_VALUE, at * cols, n * cols, buf, err) < 0)
 			goto done;
 	}
+	file_forget(f->src[src]->data, f->src[src]->bytes);   /* a copy is enough */
 	rc = 0;
 done:
 	free(buf);

@@ -280,6 +280,25 @@ static bool nearest_section(const char *name, char *out, size_t n)
 	return near != NULL;
 }
 
+/* "data.columns.prompt": an item of a map, which is one value. */
+static bool map_item(const char *path, char *out, size_t n)
+{
+	const char *item = strrchr(path, '.'), *names[512], *near;
+	char map[NAME_MAX_LEN + 1];
+	size_t k = 0;
+
+	if (!item || strchr(path, '.') == item)
+		return false;
+	snprintf(map, sizeof(map), "%.*s", (int)(item - path), path);
+	for (size_t i = 0; i < cfg_nrows && k < 512; i++)
+		if (cfg_rows[i].type == CFG_MAP)
+			names[k++] = cfg_rows[i].path;
+	near = nearest_name(map, names, k);
+	if (near)
+		snprintf(out, n, " (did you mean %s='{%s: VALUE}'?)", near, item + 1);
+	return near != NULL;
+}
+
 void cfg_hint(const char *path, char *out, size_t n)
 {
 	char norm[NAME_MAX_LEN + 1];
@@ -299,7 +318,7 @@ void cfg_hint(const char *path, char *out, size_t n)
 		snprintf(out, n, " (did you mean '%s'?)", norm);
 	else if (f)
 		foreign_hint(f, NULL, out, n);
-	else if (!other_section(last_part(norm), out, n) &&
+	else if (!map_item(norm, out, n) && !other_section(last_part(norm), out, n) &&
 		(strchr(norm, '.') || !nearest_section(norm, out, n)))
 		nearest_key(norm, out, n);
 }

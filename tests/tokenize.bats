@@ -10,12 +10,13 @@ row() { # USER ASSISTANT: a line of messages
 	printf '{"messages":[{"role":"user","content":"%s"},{"role":"assistant","content":"%s"}]}\n' "$1" "$2"
 }
 tok() { tune-tokenize -m "$M" data.template=chatml "$@"; }
-# refuses MESSAGE ARG...: 65 with exactly this message, and no output
+SKIP='tune-tokenize: --on-error=skip leaves such rows out and counts them'
+# refuses MESSAGE ARG...: 65 with exactly this message (and SKIP, where a row before was good), and no output
 refuses() {
 	local want=$1
 	shift
 	run -65 --separate-stderr tok -q -o out.tns "$@"
-	[ "$stderr" = "tune-tokenize: $want" ] || { echo "got:  $stderr"; echo "want: tune-tokenize: $want"; false; }
+	[ "${stderr%$'\n'"$SKIP"}" = "tune-tokenize: $want" ] || { echo "got:  $stderr"; echo "want: tune-tokenize: $want"; false; }
 	[ ! -e out.tns ]
 	run ! ls out.tns.tmp.*
 }
@@ -194,7 +195,7 @@ list() { sed -n "s/.*\"$1\":\(\[[^]]*\]\).*/\1/p"; }
 	[[ $stderr = "tune-tokenize: data.jsonl:2:"* ]]
 	{ row a b; printf '{"messages":[{"role":"user","content":"\xff"}]}\n'; } >data.jsonl
 	run -65 --separate-stderr tok -q data.jsonl
-	[[ $stderr = "tune-tokenize: data.jsonl:2:"*UTF-8* ]]
+	[[ $stderr = "tune-tokenize: data.jsonl:2:"*UTF-8*"$SKIP" ]]
 	{ row a b; row a b; echo '{"messages":[{"role":"user","content":"x"},{"role":"gpt","content":"y"}]}'; row a b; } >data.jsonl
 	run -0 --separate-stderr tok --on-error=skip data.jsonl -o out.tns
 	[[ $stderr = *"warning: data.jsonl: skipped 1 (line 3): messages[].role: unknown role 'gpt'; known are system, user and assistant"* ]]

@@ -176,6 +176,15 @@ t() {
 	run -75 t run train.steps=6 --stop-after 3
 	run -78 --separate-stderr t run train.steps=6 train.seed=3 --resume
 	[[ "$stderr" == *"train.seed: the run was made with 0, now it is 3"* ]]
+	cp run/metrics.jsonl before
+	run -78 --separate-stderr t run train.steps=6 lora.rank=4 --resume
+	[[ "$stderr" == *"lora.rank: the run was made with 0, now it is 4"* ]]
+	run -75 t adapter train.steps=6 --stop-after 3 lora.rank=4
+	for rank in 8 0; do
+		run -78 --separate-stderr t adapter train.steps=6 lora.rank=$rank --resume
+		[[ "$stderr" == *"lora.rank: the run was made with 4, now it is $rank"* ]]
+	done
+	cmp run/metrics.jsonl before   # a run that is refused leaves no trace
 	run -78 --separate-stderr t run train.steps=12 --resume
 	[[ "$stderr" == *"--extend allows it"* ]]
 	t run train.steps=12 --resume --extend

@@ -156,6 +156,10 @@ static void test_unknown(void)
 		"f.yaml:3:3: duplicate key 'lr' (the first is on line 2)", "U1: a duplicate key");
 	is(file_says("optim:\n  lr: 1\noptim:\n  eps: 1\n"),
 		"f.yaml:3:1: duplicate key 'optim' (the first is on line 1)", "U1: a duplicate section");
+	is(arg_says("data.column.prompt=x"),
+		"data.column.prompt=x: unknown key 'data.column.prompt' (did you mean "
+		"data.columns='{prompt: VALUE}'?)",
+		"U1: an item of a map, misspelt");
 	is(file_says("optm:\n  lr: 1\n"),
 		"f.yaml:1:1: unknown key 'optm' (did you mean the section 'optim'?)",
 		"U1: a misspelt section");

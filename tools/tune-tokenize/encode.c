@@ -120,8 +120,10 @@ static void encode_chunk(void *ctx, long task, int worker)
 static int bad_item(
 	struct tokenize *z, uint32_t src, const struct item *it, int rc, struct err *err)
 {
-	if (rc == -1 || strcmp(cfg_str(z->cfg, "data.on_error"), "skip"))
+	if (rc == -1)
 		return -1;
+	if (strcmp(cfg_str(z->cfg, "data.on_error"), "skip"))
+		return z->report.rows < 2 ? -1 : err_more(err, err->code, "--on-error=skip leaves such rows out and counts them");
 	report_skip(z, src, it->row.line, err);
 	return 0;
 }

@@ -72,49 +72,35 @@ static int compare_config(const struct run *r, const char *then_text, struct err
 	return rc;
 }
 
-int resume_apply(struct run *r, const char *step_dir, struct err *err)
+int resume_read(struct run *r, const char *step_dir, struct err *err)
 {
-	struct ckpt_state s = {0};
-	struct json_w w;
-	struct buf b;
-	int rc = -1;
-
-	if (checkpoint_read_state(&s, step_dir, err) < 0)
+	if (checkpoint_read_state(&r->s, step_dir, err) < 0 ||
+		compare_config(r, r->s.config, err) < 0)
 		return -1;
-	if (compare_config(r, s.config, err) < 0)
-		goto done;
-	if (strcmp(s.data_identity, feed_identity(r->feed))) {
-		err_set(err, EX_CONFIG,
-			"the data is not the run's: identity %s, the run was trained on %s (the same files and "
-			"settings "
-			"make the same shards again)",
-			feed_identity(r->feed), s.data_identity[0] ? s.data_identity : "a stream");
-		goto done;
-	}
-	if (r->peft.rank && strcmp(s.base, r->base_identity)) {
-		err_set(err, EX_DATAERR,
-			"the base model is not the one that this run's adapter was trained on (%s, then %s)",
-			r->base_identity, s.base);
-		goto done;
-	}
-	if (checkpoint_load_optim(r->model, step_dir, err) < 0)
-		goto done;
-	if (feed_sequential(r->feed) && feed_skip(r->feed, s.consumed, s.stream_hash, err) < 0)
-		goto done;
-	model_set_updates(r->model, s.updates);
-	free(r->s.data_identity);
-	free(r->s.base);
-	r->s = s;
-	s = (struct ckpt_state){0};
 	free(r->s.config);
 	r->s.config = NULL;   /* this command's own is written from now on */
+	if (strcmp(r->s.data_identity, feed_identity(r->feed)))
+		return err_set(err, EX_CONFIG,
+			"the data is not the run's: identity %s, the run was trained on %s (the same files and "
+			"settings make the same shards again)",
+			feed_identity(r->feed), r->s.data_identity[0] ? r->s.data_identity : "a stream");
+	return 0;
+}
+
+int resume_apply(struct run *r, const char *step_dir, struct err *err)
+{
+	struct json_w w;
+	struct buf b;
+
+	if (checkpoint_load_optim(r->model, step_dir, err) < 0)
+		return -1;
+	if (feed_sequential(r->feed) && feed_skip(r->feed, r->s.consumed, r->s.stream_hash, err) < 0)
+		return -1;
+	model_set_updates(r->model, r->s.updates);
 	r->start_step = r->last_saved = r->s.step;
 	tool_say(r->tool, "goes on after step %llu of '%s'", (unsigned long long)r->s.step, r->dir);
 	metrics_begin(&w, &b, "resume");
 	json_w_name(&w, "step");
 	json_w_int(&w, (int64_t)r->s.step);
-	rc = metrics_end(&r->metrics, &w, &b, err);
-done:
-	ckpt_state_release(&s);
-	return rc;
+	return metrics_end(&r->metrics, &w, &b, err);
 }

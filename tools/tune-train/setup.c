@@ -170,28 +170,25 @@ static int open_tokenizer(struct run *r, struct err *err)
  * sums over micro-batches are rounded where these end.  Where they no longer fit, smaller ones do,
  * and that is said.
  */
-static int plan_again(struct run *r, const char *step_dir, struct err *err)
+static int plan_again(struct run *r, struct err *err)
 {
-	struct ckpt_state s = {0};
 	struct err no_room = {0};
 
-	if (checkpoint_read_state(&s, step_dir, err) < 0)
-		return -1;
-	r->mo.micro_tokens = (long)s.micro_tokens;
-	ckpt_state_release(&s);
+	r->mo.micro_tokens = (long)r->s.micro_tokens;
 	if (plan_make(&r->plan, &r->base.arch, &r->mo, r->dev, r->comm, &no_room) == 0)
 		return 0;
-	if (no_room.code != EX_OSERR || !r->mo.micro_tokens) {
+	if (no_room.code != EX_OSERR) {
 		*err = no_room;
 		return -1;
 	}
 	tool_warn(r->tool,
-		"%s; smaller micro-batches than the run's: results differ in their last bits", no_room.msg);
+		"%s; smaller micro-batches than the run's: results differ in their last bits",
+		no_room.msg);
 	r->mo.micro_tokens = 0;
 	return plan_make(&r->plan, &r->base.arch, &r->mo, r->dev, r->comm, err);
 }
 
-static int make_plan(struct run *r, const char *step_dir, struct err *err)
+static int make_plan(struct run *r, struct err *err)
 {
 	const struct config *c = r->cfg;
 	const char *dtype = cfg_str(c, "model.dtype"), *recompute = cfg_str(c, "train.recompute");
@@ -215,8 +212,8 @@ static int make_plan(struct run *r, const char *step_dir, struct err *err)
 	if (sample_room(r, &o->gen_len, err) < 0)
 		return -1;
 	o->gen_slots = o->gen_len ? 1 : 0;
-	if (step_dir && !o->micro_tokens)
-		return plan_again(r, step_dir, err);
+	if (r->s.micro_tokens && !o->micro_tokens)
+		return plan_again(r, err);
 	return plan_make(&r->plan, &r->base.arch, o, r->dev, r->comm, err);
 }
 
@@ -312,12 +309,21 @@ static int event_start(struct run *r, struct err *err)
 }
 
 /* Identities go into every checkpoint: of the data, and of the base that an adapter needs. */
-static int identities(struct run *r, struct err *err)
+static int identities(struct run *r, bool resumed, struct err *err)
 {
-	if (r->base.src && r->peft.rank && modelfile_identity(&r->base, r->base_identity, err) < 0)
+	char base[SHA256_HEX] = "";
+
+	if (r->base.src && r->peft.rank && modelfile_identity(&r->base, base, err) < 0)
 		return -1;
+	if (resumed)
+		return !r->peft.rank || !strcmp(r->s.base, base)
+			? 0
+			: err_set(err, EX_DATAERR,
+				  "the base model is not the one that this run's adapter was trained on (%s, then "
+				  "%s)",
+				  base, r->s.base);
 	r->s.data_identity = mem_strdup(feed_identity(r->feed), err);
-	r->s.base = mem_strdup(r->base_identity, err);
+	r->s.base = mem_strdup(base, err);
 	return r->s.data_identity && r->s.base ? 0 : -1;
 }
 
@@ -338,13 +344,14 @@ int run_open(struct run *r, struct err *err)
 		rc = 0;
 		goto done;
 	}
-	if (device_open(&r->dev, cfg_str(r->cfg, "train.device"), (int)cfg_int(r->cfg, "train.threads"),
+	if (settings_json(r, err) < 0 || (resumed && resume_read(r, step_dir, err) < 0) ||
+		device_open(&r->dev, cfg_str(r->cfg, "train.device"), (int)cfg_int(r->cfg, "train.threads"),
 			err) < 0 ||
 		comm_open_self(&r->comm, r->dev, err) < 0 || open_base(r, step_dir, err) < 0 ||
-		open_peft(r, err) < 0 || open_tokenizer(r, err) < 0 || make_plan(r, step_dir, err) < 0)
+		open_peft(r, err) < 0 || open_tokenizer(r, err) < 0 || make_plan(r, err) < 0)
 		goto done;
 	if (!only_look &&
-		(settings_json(r, err) < 0 || open_run_dir(r, resumed, err) < 0 || identities(r, err) < 0 ||
+		(open_run_dir(r, resumed, err) < 0 || identities(r, resumed, err) < 0 ||
 			model_new(&r->model, &r->base.arch, &r->mo, &r->plan, r->dev, r->comm, err) < 0 ||
 			fill_model(r, step_dir, err) < 0 || event_start(r, err) < 0 ||
 			(resumed && resume_apply(r, step_dir, err) < 0)))

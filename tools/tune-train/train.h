@@ -47,7 +47,6 @@ struct run {
 	struct peft peft;          /* settings of the adapter that is trained; rank 0: full */
 	struct plan plan;
 	struct model *model;
-	char base_identity[SHA256_HEX];
 	/* on what */
 	struct feed *feed, *val;
 	struct step_data data, val_data;
@@ -81,6 +80,9 @@ int settings_steps(struct run *r, struct err *err);
 int settings_json(struct run *r, struct err *err);
 /* resume.c: continue from the newest valid checkpoint; 1 = resumed, 0 = there is none. */
 int resume_find(struct run *r, char **step_dir, struct err *err);
+/* Its state into r->s, if this command may go on with it; needs the data and settings_json. */
+int resume_read(struct run *r, const char *step_dir, struct err *err);
+/* Optimizer and stream to where they were; needs the model. */
 int resume_apply(struct run *r, const char *step_dir, struct err *err);
 /* loop.c: returns the exit status (0, 1, 75), or -1. */
 int train(struct run *r, struct err *err);

@@ -14,12 +14,12 @@ get() { # URL ARGS...: the token goes through a file descriptor, so that no proc
 good() { # FILE SIZE SHA256|-
 	[ -e "$1" ] && [ "$(stat -c %s "$1")" = "$2" ] && { [ "$3" = - ] || [ "$(sha256sum <"$1" | cut -c1-64)" = "$3" ]; }
 }
-mkdir -p "$dir"
 list=$(get "$hub/api/models/$repo/tree/$rev") || fail 66 "cannot list $repo at $hub (a wrong name? a gated model: set HF_TOKEN)"
 # Weights as safetensors and the small files beside them; pickled weights are never fetched.
 files=$(jq -r '.[] | select(.type == "file" and (.path | test("^[A-Za-z0-9_-][A-Za-z0-9._-]*$")))
 	| select(.path | test("\\.(safetensors|json|jinja|txt|model)$|^LICENSE")) | [.path, .size, (.lfs.oid // "-")] | @tsv' <<<"$list")
 grep -q 'safetensors' <<<"$files" || fail 65 "$repo has no safetensors files"
+mkdir -p "$dir"
 while IFS=$'\t' read -r file size oid; do
 	if good "$dir/$file" "$size" "$oid"; then echo "have $file" >&2; continue; fi
 	printf '+ %s (%s bytes)\n' "$file" "$size" >&2

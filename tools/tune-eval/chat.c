@@ -69,7 +69,7 @@ static int feed(struct talk *t, const uint32_t *ids, size_t n, struct err *err)
 	int slot = 0;
 	int32_t len;
 
-	if (t->nfed >= n || memcmp(t->fed, ids, t->nfed * sizeof(*ids))) {
+	if (t->nfed >= n || (t->nfed && memcmp(t->fed, ids, t->nfed * sizeof(*ids)))) {
 		kv_reset(t->e->model, slot);
 		t->nfed = 0;
 	}

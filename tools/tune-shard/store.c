@@ -307,7 +307,7 @@ static int begin_reading(struct store *s, struct err *err)
 
 	s->reading = true;
 	if (!s->spilled) {
-		if (s->sorted)
+		if (s->sorted && s->n)
 			qsort(s->entries, s->n, sizeof(*s->entries), by_key);
 		return 0;
 	}

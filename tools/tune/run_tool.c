@@ -17,7 +17,8 @@ enum { NAMES_MAX = 256 };
 
 struct names {
 	const char *v[NAMES_MAX];
-	size_t n;
+	char *own[NAMES_MAX];   /* those of v that were found in folders */
+	size_t n, nown;
 };
 
 static void add_tools(struct names *l, const char *dir)
@@ -29,7 +30,7 @@ static void add_tools(struct names *l, const char *dir)
 
 	while (d && l->n < NAMES_MAX && (e = readdir(d)))
 		if (!strncmp(e->d_name, "tune-", 5) && (s = mem_strdup(e->d_name + 5, &err)))
-			l->v[l->n++] = s;   /* the process ends soon */
+			l->v[l->n++] = l->own[l->nown++] = s;
 	if (d)
 		closedir(d);
 }
@@ -58,6 +59,8 @@ static int unknown(const char *name)
 		fprintf(stderr, "tune: '%.64s' is not a tune command (did you mean '%s'?)\n", name, near);
 	else
 		fprintf(stderr, "tune: '%.64s' is not a tune command; see 'tune --help'\n", name);
+	while (l.nown)
+		free(l.own[--l.nown]);
 	return 127;
 }
 

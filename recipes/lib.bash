@@ -24,7 +24,6 @@ begin() { # CONFIG key=value...: args, and the RUN folder (save.dir, or runs/NAM
 	[ -e "$config" ] || config=$config.yaml
 	args=(-c "$config" "$@")
 	RUN=$(value save.dir)
-	[ -n "$RUN" ] || RUN=runs/$(basename "$config" .yaml)
-	args+=("save.dir=$RUN")
+	[ -n "$RUN" ] || { RUN=runs/$(basename "$config" .yaml); args+=("save.dir=$RUN"); }
 	mkdir -p "$RUN"
 }

@@ -35,5 +35,5 @@ Held-out spelling: before $(tail -1 "$D/before.txt"), after $(tail -1 "$D/after.
 With a real model and your own chats (JSON Lines with "messages", or instruction and output):
     $here/download.sh HuggingFaceTB/SmolLM2-135M-Instruct models/smollm2
     $here/sft.sh smollm2_135m_lora model.path=models/smollm2 data.train=mine.jsonl
-    $(command -v tune) chat -m runs/smollm2_135m_lora
+    $(command -v tune-eval) chat -m runs/smollm2_135m_lora
 END

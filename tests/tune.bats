@@ -181,3 +181,12 @@ tune validate: bad.yaml:4:7: optim.lr must be a finite number, found 'fast'" ]
 		run ! grep -nE '^.{81,}' help
 	done
 }
+
+@test "each command that the README and the demo's last lines name exists" {
+	{ grep -ohE '^    .*' "$TUNE_TOP/README.md"; sed -n '/^cat <<END/,$p' "$TUNE_TOP/recipes/demo.sh" | tr -d '$()' | sed 's/command -v //'; } |
+		grep -oE '(^|[ /|])tune(-[a-z]+)? [a-z][a-z-]*' | sed 's/^[ /|]*//' | sort -u >named
+	grep -q '^tune-eval chat$' named && [ "$(wc -l <named)" -ge 7 ]
+	while read -r program verb; do
+		$program "$verb" --help >/dev/null || { echo "$program $verb"; false; }
+	done <named
+}

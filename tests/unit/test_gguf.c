@@ -195,74 +195,50 @@ static void test_counts(void)
 	refused("a key twice", &b, "key 'same': stands twice");
 }
 
+/* One tensor that must be refused: its entry as written, bytes of data (0: the file ends before). */
+static const struct {
+	const char *what;
+	uint32_t ndim;
+	uint64_t dims[8];
+	uint32_t type;
+	uint64_t offset;
+	int bytes;
+	const char *want;
+} bad_tensors[] = {
+	{ "n_dims 0", 0, { 32, 4 }, 0, 0, 512, "tensor 't': 0 dimensions" },
+	{ "n_dims 5", 5, { 1, 1, 1, 1, 1 }, 0, 0, 512, "5 dimensions" },
+	{ "n_dims 2^32-1", UINT32_MAX, { 1, 1, 1, 1, 1, 1, 1, 1 }, 0, 0, 512, "4294967295 dimensions" },
+	{ "dim 2^42+1", 2, { (1ull << 42) + 1, 1 }, 0, 0, 512,
+		"header describes 17592186044516 bytes, file has" },
+	{ "dims product 2^64", 2, { 1ull << 32, 1ull << 32 }, 0, 0, 512,
+		"tensor 't': its shape overflows" },
+	{ "dims product 2^64 in four", 4, { 1 << 16, 1 << 16, 1 << 16, 1 << 16 }, 0, 0, 512,
+		"overflows" },
+	{ "dim 2^63", 2, { 1ull << 63, 1 }, 0, 0, 512, "overflows" },
+	{ "rows that are no whole blocks", 2, { 33, 4 }, 8, 0, 512,
+		"rows of 33 elements can't be Q8_0, whose blocks have 32" },
+	{ "unknown type id", 2, { 32, 4 }, 12345, 0, 512, "type 12345 (unknown) is not supported" },
+	{ "a type that we don't read", 2, { 32, 4 }, 23, 0, 512, "type 23 (IQ4_XS) is not supported" },
+	{ "offset not aligned", 2, { 32, 4 }, 0, 8, 1024, "offset 8 is not a multiple of 32" },
+	{ "data past the end", 2, { 32, 4 }, 0, 32, 512, "header describes 640 bytes, file has 608" },
+	{ "offset 2^64-32", 2, { 32, 4 }, 0, -32ull, 512, "header describes" },
+	{ "no data at all", 2, { 32, 4 }, 0, 0, 0, "header describes 608 bytes, file has 65" },
+	{ "C6 one byte is missing", 2, { 32, 4 }, 0, 0, 511, "header describes 608 bytes, file has 607" },
+};
+
 static void test_tensors(void)
 {
-	static const uint64_t ok2[] = { 32, 4 }, huge[] = { (1ull << 42) + 1, 1 },
-						  wrap[] = { 1ull << 32, 1ull << 32 },
-						  wrap4[] = { 1ull << 16, 1ull << 16, 1ull << 16, 1ull << 16 },
-						  odd[] = { 33, 4 }, neg[] = { 1ull << 63, 1 };
+	static const uint64_t ok2[] = { 32, 4 };
 	struct buf b = {0};
 
-	head(&b, 1, 0);
-	tensor(&b, "t", 0, ok2, 0, 0);
-	data(&b, 512);
-	refused("n_dims 0", &b, "tensor 't': 0 dimensions");
-	head(&b, 1, 0);
-	tensor(&b, "t", 5, (const uint64_t[]){ 1, 1, 1, 1, 1 }, 0, 0);
-	data(&b, 512);
-	refused("n_dims 5", &b, "5 dimensions");
-	head(&b, 1, 0);
-	tensor(&b, "t", UINT32_MAX, (const uint64_t[8]){ 1, 1, 1, 1, 1, 1, 1, 1 }, 0, 0);
-	data(&b, 512);
-	refused("n_dims 2^32-1", &b, "4294967295 dimensions");
-	head(&b, 1, 0);
-	tensor(&b, "t", 2, huge, 0, 0);
-	data(&b, 512);
-	refused("dim 2^42+1", &b, "header describes 17592186044516 bytes, file has");
-	head(&b, 1, 0);
-	tensor(&b, "t", 2, wrap, 0, 0);
-	data(&b, 512);
-	refused("dims product 2^64", &b, "tensor 't': its shape overflows");
-	head(&b, 1, 0);
-	tensor(&b, "t", 4, wrap4, 0, 0);
-	data(&b, 512);
-	refused("dims product 2^64 in four", &b, "overflows");
-	head(&b, 1, 0);
-	tensor(&b, "t", 2, neg, 0, 0);
-	data(&b, 512);
-	refused("dim 2^63", &b, "overflows");
-	head(&b, 1, 0);
-	tensor(&b, "t", 2, odd, 8, 0);
-	data(&b, 512);
-	refused("rows that are no whole blocks", &b,
-		"rows of 33 elements can't be Q8_0, whose blocks have 32");
-	head(&b, 1, 0);
-	tensor(&b, "t", 2, ok2, 12345, 0);
-	data(&b, 512);
-	refused("unknown type id", &b, "type 12345 (unknown) is not supported");
-	head(&b, 1, 0);
-	tensor(&b, "t", 2, ok2, 23, 0);
-	data(&b, 512);
-	refused("a type that we don't read", &b, "type 23 (IQ4_XS) is not supported");
-	head(&b, 1, 0);
-	tensor(&b, "t", 2, ok2, 0, 8);
-	data(&b, 1024);
-	refused("offset not aligned", &b, "offset 8 is not a multiple of 32");
-	head(&b, 1, 0);
-	tensor(&b, "t", 2, ok2, 0, 32);
-	data(&b, 512);
-	refused("data past the end", &b, "header describes 640 bytes, file has 608");
-	head(&b, 1, 0);
-	tensor(&b, "t", 2, ok2, 0, -32ull);
-	data(&b, 512);
-	refused("offset 2^64-32", &b, "header describes");
-	head(&b, 1, 0);
-	tensor(&b, "t", 2, ok2, 0, 0);
-	refused("no data at all", &b, "header describes 608 bytes, file has 65");
-	head(&b, 1, 0);
-	tensor(&b, "t", 2, ok2, 0, 0);
-	data(&b, 511);
-	refused("C6 one byte is missing", &b, "header describes 608 bytes, file has 607");
+	for (size_t i = 0; i < sizeof(bad_tensors) / sizeof(*bad_tensors); i++) {
+		head(&b, 1, 0);
+		tensor(&b, "t", bad_tensors[i].ndim, bad_tensors[i].dims, bad_tensors[i].type,
+			bad_tensors[i].offset);
+		if (bad_tensors[i].bytes)
+			data(&b, bad_tensors[i].bytes);
+		refused(bad_tensors[i].what, &b, bad_tensors[i].want);
+	}
 	head(&b, 2, 0);
 	tensor(&b, "t", 2, ok2, 0, 0);
 	tensor(&b, "v", 2, ok2, 0, 480);

@@ -2,6 +2,7 @@
  * tool_init ends the program, so each case runs in a child; its status and what it wrote are looked
  * at here.
  */
+#include <dirent.h>
 #include <fcntl.h>
 #include <math.h>
 #include <signal.h>
@@ -243,16 +244,29 @@ static int no_std_fds(int argc, char **argv)
 	return open("/dev/null", O_RDONLY) > 2 ? 6 : 0;
 }
 
+static bool is_empty(const char *path)
+{
+	DIR *d = opendir(path);
+	const struct dirent *e;
+	int n = 0;
+
+	if (!d)
+		return false;
+	while ((e = readdir(d)))
+		n += strcmp(e->d_name, ".") && strcmp(e->d_name, "..");
+	closedir(d);
+	return !n;
+}
+
 static void test_signals(void)
 {
 	static const int sigs[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE };
-	char line[128], cmd[128];
+	char line[128];
 
 	for (size_t i = 0; i < 4; i++) {
 		snprintf(line, sizeof(line), "%d %s/f", sigs[i], dir);
 		ok(run(line, holds_file) == 128 + sigs[i], "signal %d kills with itself", sigs[i]);
-		snprintf(cmd, sizeof(cmd), "test -z \"$(ls -A '%s')\"", dir);
-		ok(!system(cmd), "and leaves no temporary file");
+		ok(is_empty(dir), "and leaves no temporary file");
 	}
 	ok(run("", closes_pipe) == 128 + SIGPIPE && !*out, "a reader that goes away is quiet");
 	ok(run("x", closes_pipe) == 0 && !*out, "a tool that survives SIGPIPE does");

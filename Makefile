@@ -3,7 +3,7 @@
 #   make                      build
 #   make check [MODEL=F]      all tests that need no GPU; with MODEL, check-real too
 #   make check-asan           the same under AddressSanitizer and UBSan
-#   make check-long           the long forms of the crash tests
+#   make check-long           the long form of the crash test, and the demo
 #   make check-real MODEL=F   against goldens of SmolLM2-135M-Instruct (F: its .gguf)
 #   make fuzz [SECONDS=600]   fuzz drivers of every outside format (clang)
 #   make bench [MODEL=F] [PEER=PYTHON]   timings beside the machine's own peak, and PyTorch's
@@ -136,9 +136,9 @@ check-cli: all
 	@B=$(B) J=$(J) sh tests/run.sh $(BATS)
 check-asan:
 	$(MAKE) SAN=address,undefined check
-# The long forms: 50 kills of a run that saves at each step.
+# The long forms: 50 kills of a run that saves at each step; the whole demo.
 check-long: all
-	@B=$(B) KILLS=50 J=1 sh tests/run.sh tests/train.bats
+	@B=$(B) KILLS=50 J=1 sh tests/run.sh tests/train.bats $(wildcard tests/long/*.bats)
 check-real: all $(B)/real/logits
 	@B=$(B) MODEL='$(MODEL)' J=1 sh tests/run.sh $(wildcard tests/real/*.bats)
 

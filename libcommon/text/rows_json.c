@@ -315,8 +315,11 @@ static int refuse_columns(enum row_shape shape, const struct json *obj, struct e
 {
 	static const char *const names[] = { "tools", "functions", "images", "videos", "audios",
 		"history" };
+	const struct json *label = json_get(obj, "label");
 	size_t i;
 
+	if (shape != SHAPE_TEXT && json_is(label, JSON_BOOL) && !label->b)
+		return err_set(err, EX_DATAERR, "label: an answer judged bad (false) is not supported");
 	if (json_get(obj, "chosen") && json_get(obj, "rejected"))
 		return err_set(err, EX_DATAERR, "preference pairs (chosen, rejected) are not supported");
 	for (i = 0; shape != SHAPE_TEXT && i < sizeof(names) / sizeof(names[0]); i++)

@@ -246,6 +246,10 @@ static void refusals(void)
 	ok(IS("{\"prompt\":\"p\",\"chosen\":\"c\",\"rejected\":\"r\"}",
 		   "-2 F:1: preference pairs (chosen, rejected) are not supported;"),
 		"preference pairs by name");
+	ok(IS("{\"prompt\":\"p\",\"completion\":\"c\",\"label\":false}",
+		   "-2 F:1: label: an answer judged bad (false) is not supported;") &&
+			IS("{\"text\":\"a\",\"label\":false}", "1 a;"),
+		"bad answers by name");
 	ok(IS(MSGS("{\"role\":\"user\",\"content\":[{\"type\":\"image_url\"}]}"),
 		   "-2 F:1: messages[0].content[0].type: 'image_url' is not supported, only 'text';"),
 		"images by name");

@@ -20,10 +20,10 @@ static const struct config_key keys[] = {
 	{ "use_dora", KEY_FALSE }, { "lora_bias", KEY_FALSE }, { "fan_in_fan_out", KEY_FALSE },
 		{ "use_qalora", KEY_FALSE },
 	{ "ensure_weight_tying", KEY_FALSE },
-	{ "alpha_pattern", KEY_EMPTY }, { "rank_pattern", KEY_EMPTY }, { "layers_to_transform",
-		KEY_EMPTY }, { "layers_pattern", KEY_EMPTY },
-	{ "layer_replication", KEY_EMPTY }, { "exclude_modules", KEY_EMPTY }, { "target_parameters",
-		KEY_EMPTY },
+	{ "alpha_pattern", KEY_EMPTY }, { "rank_pattern", KEY_EMPTY },
+	{ "layers_to_transform", KEY_EMPTY }, { "layers_pattern", KEY_EMPTY },
+	{ "layer_replication", KEY_EMPTY }, { "exclude_modules", KEY_EMPTY },
+	{ "target_parameters", KEY_EMPTY },
 	{ "trainable_token_indices", KEY_EMPTY }, { "alora_invocation_tokens", KEY_EMPTY },
 		{ "use_bdlora", KEY_EMPTY },
 	{ "megatron_config", KEY_EMPTY }, { "arrow_config", KEY_EMPTY }, { "kasa_config", KEY_EMPTY },
@@ -31,12 +31,12 @@ static const struct config_key keys[] = {
 	{ "monteclora_config", KEY_EMPTY }, { "loftq_config", KEY_EMPTY },
 
 	/* How it was initialised, loaded or distributed. */
-	{ "inference_mode", KEY_HARMLESS }, { "peft_version", KEY_HARMLESS }, { "revision",
-		KEY_HARMLESS }, { "auto_mapping", KEY_HARMLESS },
-	{ "megatron_core", KEY_HARMLESS }, { "qalora_group_size", KEY_HARMLESS }, { "eva_config",
-		KEY_HARMLESS },
-	{ "corda_config", KEY_HARMLESS }, { "lora_ga_config", KEY_HARMLESS }, { "runtime_config",
-		KEY_HARMLESS }, { NULL }
+	{ "inference_mode", KEY_HARMLESS }, { "peft_version", KEY_HARMLESS },
+	{ "revision", KEY_HARMLESS }, { "auto_mapping", KEY_HARMLESS },
+	{ "megatron_core", KEY_HARMLESS }, { "qalora_group_size", KEY_HARMLESS },
+	{ "eva_config", KEY_HARMLESS },
+	{ "corda_config", KEY_HARMLESS }, { "lora_ga_config", KEY_HARMLESS },
+	{ "runtime_config", KEY_HARMLESS }, { NULL }
 };
 static const struct config_key no_keys[] = { { NULL } };
 

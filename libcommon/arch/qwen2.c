@@ -7,8 +7,8 @@
 #include "libcommon/arch/family.h"
 
 static const struct config_key keys[] = {
-	{ "sliding_window", KEY_READ }, { "use_sliding_window", KEY_READ }, { "max_window_layers",
-		KEY_READ }, { "layer_types", KEY_READ },
+	{ "sliding_window", KEY_READ }, { "use_sliding_window", KEY_READ },
+	{ "max_window_layers", KEY_READ }, { "layer_types", KEY_READ },
 	{ "attention_bias", KEY_HARMLESS },   /* transformers doesn't read it: Qwen2 always has them */
 	{ "mlp_bias", KEY_FALSE }, { "use_mrope", KEY_FALSE }, { NULL }
 };

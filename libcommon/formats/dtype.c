@@ -27,14 +27,14 @@ const struct dtype_info dtype_info[DT_COUNT] = {
 
 /* The words of options and config; the first of a type is the one that dtype_word gives. */
 static const struct { const char *word; enum dtype t; } words[] = {
-	{ "fp32", DT_F32 }, { "f32", DT_F32 }, { "bf16", DT_BF16 }, { "fp16", DT_F16 }, { "f16",
-		DT_F16 },
+	{ "fp32", DT_F32 }, { "f32", DT_F32 }, { "bf16", DT_BF16 }, { "fp16", DT_F16 },
+	{ "f16", DT_F16 },
 	{ "fp64", DT_F64 }, { "i64", DT_I64 }, { "i32", DT_I32 }, { "i16", DT_I16 }, { "i8", DT_I8 },
 	{ "u8", DT_U8 }, { "bool", DT_BOOL },
-	{ "q4_0", DT_Q4_0 }, { "q4_1", DT_Q4_1 }, { "q5_0", DT_Q5_0 }, { "q5_1", DT_Q5_1 }, { "q8_0",
-		DT_Q8_0 },
-	{ "q2_k", DT_Q2_K }, { "q3_k", DT_Q3_K }, { "q4_k", DT_Q4_K }, { "q5_k", DT_Q5_K }, { "q6_k",
-		DT_Q6_K },
+	{ "q4_0", DT_Q4_0 }, { "q4_1", DT_Q4_1 }, { "q5_0", DT_Q5_0 }, { "q5_1", DT_Q5_1 },
+	{ "q8_0", DT_Q8_0 },
+	{ "q2_k", DT_Q2_K }, { "q3_k", DT_Q3_K }, { "q4_k", DT_Q4_K }, { "q5_k", DT_Q5_K },
+	{ "q6_k", DT_Q6_K },
 };
 enum { NWORDS = sizeof(words) / sizeof(words[0]) };
 

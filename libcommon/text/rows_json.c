@@ -49,8 +49,8 @@ static const struct json *get(const struct columns *c, enum column col, const st
 enum row_shape shape_of(const struct columns *c, const struct json *obj)
 {
 	static const struct { enum column col; enum row_shape shape; } of[] = {
-		{ COL_MESSAGES, SHAPE_MESSAGES }, { COL_CONVERSATIONS, SHAPE_SHAREGPT }, { COL_INSTRUCTION,
-			SHAPE_ALPACA },
+		{ COL_MESSAGES, SHAPE_MESSAGES }, { COL_CONVERSATIONS, SHAPE_SHAREGPT },
+		{ COL_INSTRUCTION, SHAPE_ALPACA },
 		{ COL_PROMPT, SHAPE_COMPLETION }, { COL_TEXT, SHAPE_TEXT },
 	};
 	size_t i;

@@ -107,8 +107,8 @@ static void tell_rope(struct report *r, const struct arch *a)
 static void tell_arch(struct report *r, const struct arch *a)
 {
 	const struct { const char *name; int v; } sizes[] = {
-		{ "dim", a->dim }, { "layers", a->layers }, { "heads", a->heads }, { "kv_heads",
-			a->kv_heads }, { "head_dim", a->head_dim },
+		{ "dim", a->dim }, { "layers", a->layers }, { "heads", a->heads },
+		{ "kv_heads", a->kv_heads }, { "head_dim", a->head_dim },
 		{ "ffn_dim", a->ffn_dim }, { "vocab", a->vocab }, { "max_positions", a->max_positions },
 	};
 	const char *biases[3];

@@ -21,8 +21,8 @@ static const char *const names[] = { "inspect", "convert", "merge", "verify", "d
 static int usage(const struct tool *t, const struct args *a, const struct verb *v, struct err *err)
 {
 	const struct { char letter; const char *name; bool given; } opts[] = {
-		{ 't', "--to", a->to }, { 'd', "--dtype", a->dtype }, { 'o', "-o", a->out }, { 'm', "-m",
-			a->base }, { 'a', "-a", a->adapter },
+		{ 't', "--to", a->to }, { 'd', "--dtype", a->dtype }, { 'o', "-o", a->out },
+		{ 'm', "-m", a->base }, { 'a', "-a", a->adapter },
 		{ 'e', "--each", a->each }, { 'f', "--force", a->force }, { 'H', "--hash", a->hash },
 	};
 

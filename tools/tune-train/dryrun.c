@@ -45,8 +45,8 @@ int dry_run(struct run *r, struct err *err)
 	const struct { const char *name; uint64_t bytes; } parts[] = {
 		{ "weights", p->weights }, { "fp32 masters", p->masters }, { "gradients", p->grads },
 			{ "optimizer moments", p->moments },
-		{ "activations", p->activations }, { "head (logits chunk)", p->head }, { "kv cache",
-			p->kv }, { "workspace", p->workspace },
+		{ "activations", p->activations }, { "head (logits chunk)", p->head },
+		{ "kv cache", p->kv }, { "workspace", p->workspace },
 		{ "total", p->total }, { "available", p->available },
 	};
 	uint64_t tokens = feed_tokens(r->feed), n = feed_count(r->feed);

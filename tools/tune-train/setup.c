@@ -64,8 +64,8 @@ static int peft_from_config(struct run *r, struct err *err)
 	const struct config *c = r->cfg;
 	struct peft *p = &r->peft;
 	struct { const char *key; char ***list; size_t *n; } lists[] = {
-		{ "lora.targets", &p->targets, &p->ntargets }, { "lora.modules_to_save",
-			&p->modules_to_save, &p->nmodules },
+		{ "lora.targets", &p->targets, &p->ntargets },
+		{ "lora.modules_to_save", &p->modules_to_save, &p->nmodules },
 	};
 
 	p->rank = (int)cfg_int(c, "lora.rank");

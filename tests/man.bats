@@ -19,6 +19,8 @@ tools() { (cd "$(dirname "$(command -v tune)")" && ls -d tune*); }
 	command -v mandoc >/dev/null || skip "no mandoc"
 	run -0 mandoc -Tlint -Wwarning "$TUNE_TOP"/man/*.[157]
 	[ -z "$output" ]
+	# "Fl -each -" is set as "--each --"
+	! grep -nE '\bFl (-?[a-z-]+ )+-$' "$TUNE_TOP"/man/*.[157]
 }
 
 @test "every program has a page that names each of its options and verbs" {

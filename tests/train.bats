@@ -29,6 +29,10 @@ t() {
 	event step run/metrics.jsonl | jq -e 'has("step") and has("epoch") and has("loss") and has("lr") and has("grad_norm") and has("tokens")
 		and has("trained_tokens") and has("tokens_per_s") and has("mem_bytes")' >/dev/null
 	tune validate run/config.yaml
+	# tune-run(5) names every member
+	{ jq -r 'keys[]' run/metrics.jsonl run/latest/state/state.json run/latest/tune.json; } | sort -u >members
+	[ "$(wc -l <members)" -gt 30 ]
+	while read -r m; do grep -qw -- "$m" "$TUNE_TOP/man/tune-run.5" || { echo "$m"; false; }; done <members
 }
 
 @test "the loss falls" {

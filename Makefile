@@ -51,7 +51,7 @@ $(B)/features.mk: Makefile $(wildcard config.mk)
 	  echo "PKG_LIBS := $$(pkg-config --libs $(PKGS) $$m)"; } >$@.tmp && mv $@.tmp $@
 
 sanflags := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
-ALL_CPPFLAGS = -I. -I$(B) -Itools/tune-train -D_GNU_SOURCE -DTUNE_VERSION='"$(VERSION)"' -DTUNE_DATADIR='"$(datadir)"' $(PKG_CFLAGS) $(CPPFLAGS)
+ALL_CPPFLAGS = -I. -I$(B) -Itools/tune-train -D_GNU_SOURCE -DTUNE_VERSION='"$(VERSION)"' $(PKG_CFLAGS) $(CPPFLAGS)
 # Contraction is off so that a sum is the same on every compiler; kernels ask for FMA by name.
 ALL_CFLAGS   = -std=c11 -pthread -ffp-contract=off $(WARN) $(WERROR) $(CFLAGS) $(sanflags)
 ALL_LDFLAGS  = -pthread $(LDFLAGS) $(sanflags)
@@ -95,6 +95,12 @@ $(B)/obj/tools/tune-train/core/cpu/path_avx2.c.o: OPT := -O3 -mavx2 -mfma
 endif
 # Loops over weights of a whole model, written to be vectorised.
 $(B)/obj/libcommon/formats/dtype.c.o $(B)/obj/libcommon/formats/quants.c.o: OPT := -O3
+# The one file that knows the installation's place, so that another PREFIX compiles no more than it.
+$(B)/obj/tools/tune/place.c.o: OPT = -DTUNE_DATADIR='"$(datadir)"'
+$(B)/obj/tools/tune/place.c.o: $(B)/datadir
+$(B)/datadir: FORCE
+	@mkdir -p $(@D)
+	@printf '%s\n' '$(datadir)' | cmp -s - $@ || printf '%s\n' '$(datadir)' >$@
 $(B)/obj/%.c.o: %.c $(B)/flags
 	@mkdir -p $(@D)
 	$(call say,CC,$@)

@@ -122,10 +122,10 @@ prepare() { R=$TUNE_TOP/recipes; }
 }
 
 @test "make install puts programs, pages, recipes and configs where they find each other; uninstall removes them" {
-	make -s -C "$TUNE_TOP" install PREFIX=/usr DESTDIR="$PWD/d" >/dev/null
-	PATH=$PWD/d/usr/bin:/usr/bin:/bin run -0 tune ls
+	make -s -C "$TUNE_TOP" install DESTDIR="$PWD/d" >/dev/null
+	PATH=$PWD/d/usr/local/bin:/usr/bin:/bin run -0 tune ls
 	[[ "$output" == *"sft.sh"*"smollm2_135m_lora"* ]]
-	PATH=$PWD/d/usr/bin:/usr/bin:/bin run -0 tune cp sft.sh mine.sh
-	make -s -C "$TUNE_TOP" uninstall PREFIX=/usr DESTDIR="$PWD/d" >/dev/null
+	PATH=$PWD/d/usr/local/bin:/usr/bin:/bin run -0 tune cp sft.sh mine.sh
+	make -s -C "$TUNE_TOP" uninstall DESTDIR="$PWD/d" >/dev/null
 	[ -z "$(find d -type f)" ]
 }

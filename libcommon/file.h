@@ -13,7 +13,7 @@ int file_read(const char *path, size_t limit, struct buf *out, struct err *err);
 struct mapped { const unsigned char *data; size_t size; };
 int file_map(struct mapped *m, const char *path, struct err *err);
 void file_unmap(struct mapped *m);
-/* Give back the memory of a part of a map that was read; it is read from the file again if touched. */
+/* Give back the memory of a part of a map that was read; if touched it is read again. */
 void file_forget(const void *part, size_t n);
 
 bool file_exists(const char *path);

@@ -100,6 +100,30 @@ int make_dirs(const char *path, struct err *err)
 	return rc;
 }
 
+static bool holds(const char *dir, const char *name)
+{
+	char *path = path_join(dir, name);
+	bool yes = path && file_exists(path);
+
+	free(path);
+	return yes;
+}
+
+/* What --force may replace: an empty folder, shards, a model or an adapter; never other files. */
+static bool is_output(const char *path)
+{
+	DIR *d = opendir(path);
+	const struct dirent *e;
+	bool empty = d != NULL;
+
+	while (d && empty && (e = readdir(d)))
+		empty = !strcmp(e->d_name, ".") || !strcmp(e->d_name, "..");
+	if (d)
+		closedir(d);
+	return empty || holds(path, "manifest.json") || holds(path, "config.json") ||
+		holds(path, "adapter_config.json");
+}
+
 int outdir_open(struct outdir *d, const char *path, bool force, struct err *err)
 {
 	struct buf b = {0};
@@ -112,6 +136,9 @@ int outdir_open(struct outdir *d, const char *path, bool force, struct err *err)
 		return err_set(err, EX_CANTCREAT, "'%s' exists (--force replaces it)", path);
 	if (file_exists(path) && !is_dir(path))
 		return err_set(err, EX_CANTCREAT, "'%s' exists and is not a folder", path);
+	if (file_exists(path) && !is_output(path))
+		return err_set(err, EX_CANTCREAT,
+			"'%s' holds neither shards nor a model and is not replaced; give another folder", path);
 	buf_put(&b, path, n);
 	buf_printf(&b, ".tmp.%ld", (long)getpid());
 	d->tmp = buf_detach(&b);

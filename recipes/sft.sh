@@ -9,8 +9,8 @@ begin "$@"
 data
 train
 if [ -n "$VAL" ]; then
-	run $EVAL loss "${args[@]}" -m "$RUN/latest" "$VAL"
+	run $EVAL loss "${args[@]}" model.adapter= -m "$RUN/latest" "$VAL"
 elif [ -e "$DATA/val-00000.tns" ]; then
-	run $EVAL loss "${args[@]}" -m "$RUN/latest" "$DATA"/val-*.tns
+	run $EVAL loss "${args[@]}" model.adapter= -m "$RUN/latest" "$DATA"/val-*.tns
 fi
 export_run

@@ -23,13 +23,13 @@ data() { # DATA: shards of data.train, or TUNE_DATA, a prepared folder; VAL: sha
 }
 train() { run ${TUNE_LAUNCH:-} $TRAIN "${args[@]}" --resume "$DATA" >/dev/null; }   # metrics: RUN/metrics.jsonl; exit 75: run again
 export_run() { # what save.export names, from the last checkpoint
-	local what model=$RUN/latest
+	local what model=$RUN/latest how=(convert) of=()
+	if [ -e "$model/adapter_config.json" ]; then how=(merge) of=(-a); fi
 	mkdir -p "$RUN/export"
 	for what in $(value save.export); do
 		case $what in
-		hf) if [ -e "$model/adapter_config.json" ]; then run $CKPT merge --force -a "$model" -o "$RUN/export/hf"
-			else run $CKPT convert --to hf --force -o "$RUN/export/hf" "$model"; fi ;;
-		gguf) run $CKPT convert --to gguf --force -o "$RUN/export/model.gguf" "$([ -e "$RUN/export/hf" ] && echo "$RUN/export/hf" || echo "$model")" ;;
+		hf) run $CKPT "${how[@]}" --to hf --force -o "$RUN/export/hf" "${of[@]}" "$model" ;;
+		gguf) run $CKPT "${how[@]}" --to gguf --force -o "$RUN/export/model.gguf" "${of[@]}" "$model" ;;
 		adapter) rm -rf "$RUN/export/adapter"; run cp -RL "$model" "$RUN/export/adapter"
 			rm -rf "$RUN/export/adapter/state" "$RUN/export/adapter/tune.json" ;;
 		adapter_gguf) run $CKPT convert --to gguf --force -o "$RUN/export/adapter.gguf" "$model" ;;

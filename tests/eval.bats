@@ -29,6 +29,17 @@ e() { local verb=$1; shift; tune-eval "$verb" -q -m "$F/run" "$@"; }
 	e loss --per-row back | jq -s -e --slurpfile a all '[range(8)] | all((. as $i | $a[7 - $i].logp) as $x | $x | type == "number")'
 }
 
+@test "the last message is answered; --each goes on where a checkpoint is gone; scores carry their document's seq" {
+	echo '{"messages":[{"role":"user","content":"say 1"},{"role":"assistant","content":"x"},{"role":"user","content":"say 4"}]}' >turns
+	e generate generate.max_new_tokens=30 turns | jq -e '(.messages | length) == 4 and .messages[2].content == "say 4" and .messages[1].content == "x"'
+	printf '{"event":"save","step":1,"path":"gone"}\n{"event":"save","step":2,"path":"%s"}\n' "$F/run/latest" |
+		tune-eval loss -q --each - "$F/rows.jsonl" >log 2>err
+	jq -s -e 'length == 4 and .[1].event == "eval" and (.[1].why | length) > 0 and .[3].loss < 0.1' log
+	grep -q 'gone is not scored' err
+	tune-tokenize -q -m "$F/model" -o - "$F/rows.jsonl" | tune-stream cat --json | jq -c 'if .seq then .seq += 7 else . end | del(.xxh64)' | tune-stream encode >moved.tns
+	e loss --scores - moved.tns | tune-stream cat --json | jq -s -e 'map(select(.tag == "SCOR") | .seq) | .[1:] == [range(8; 15)]'
+}
+
 @test "per-token scores are a stream whose sums are the rows'" {
 	e loss --scores s.tns "$F/rows.jsonl" >/dev/null
 	tune-stream check s.tns

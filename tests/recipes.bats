@@ -34,6 +34,17 @@ prepare() { R=$TUNE_TOP/recipes; }
 	[ "$(weights run/latest)" = "$before" ]
 }
 
+@test "sft.sh: a GGUF of an adapter run is the merged model; validation scores the trained adapter; --force spares other folders" {
+	s() { "$R/sft.sh" "$F/lora.yaml" "model.path=$F/base" "data.train=$F/rows.jsonl" "$@"; }
+	s save.dir=run 'save.export=[gguf]' 2>/dev/null >/dev/null
+	[ "$(tune-ckpt inspect --json run/export/model.gguf | jq -r .kind)" = "GGUF model" ]
+	s save.dir=more shard.val_fraction=0.2 model.adapter=run/latest train.steps=2 save.export=[] >got 2>/dev/null
+	tune-eval loss -q -m more/latest more/data/val-*.tns | diff - got
+	mkdir -p own/data && cp "$F/rows.jsonl" own/data/mine.jsonl
+	run -73 s save.dir=own save.export=[]
+	[ -e own/data/mine.jsonl ]
+}
+
 @test "sft.sh: interrupted it exits 75, and run again it goes on to the same end" {
 	s() { "$R/sft.sh" "$F/lora.yaml" "model.path=$F/base" "data.train=$F/rows.jsonl" "$@" save.export=[]; }
 	s save.dir=straight 2>/dev/null

@@ -282,6 +282,52 @@ t() {
 	[ "$(grep -o 'rows.jsonl:[0-9]*' rows | sort | uniq -d | wc -l)" = 0 ]
 }
 
+@test "MUST-11: a resumed run keeps the types it began with, whatever its checkpoints are saved in" {
+	tune-ckpt convert -q --to gguf --dtype q8_0 -o q8.gguf "$BASE"
+	g() { local run=$1; shift; tune-train -q -m "${MODEL_:-q8.gguf}" -o "$run" train.batch=4 optim.lr=1e-3 train.steps=6 "$@" "$F/data" >/dev/null; }
+	same() {
+		g straight "$@"
+		run -75 g cut "$@" --stop-after 3
+		g cut "$@" --resume
+		[ "$(weights cut/latest)" = "$(weights straight/latest)" ]
+		cmp cut/latest/state/optim.safetensors straight/latest/state/optim.safetensors
+		[ "$(event start cut/metrics.jsonl | jq -r .dtype | sort -u | wc -l)" = 1 ]
+		rm -r straight cut
+	}
+	same
+	MODEL_=$BASE same save.dtype=bf16
+}
+
+@test "a validation that fails, and data without a trained token" {
+	awk 'BEGIN { for (i = 0; i < 3000; i++) printf "word " }' >long.txt
+	tune-tokenize -q -m "$F/model" --raw -o long.tns long.txt && tune-stream index long.tns
+	run -65 --separate-stderr t run train.steps=3 data.val=long.tns
+	[ "$(jq .step run/latest/state/state.json)" = 3 ]   # what was learned is kept
+	jq -c '{messages: [{role: "user", content: .prompt}]}' "$F/rows.jsonl" | head -3 >none.jsonl
+	tune-tokenize -q -m "$F/model" --raw -o raw.tns none.jsonl
+	tune-stream cat --json raw.tns | jq -c 'if .mask then .mask |= map(0) else . end | del(.trained, .xxh64)' | tune-stream encode >untrained.tns
+	run -65 --separate-stderr tune-train -q -m "$BASE" -o none train.steps=2 untrained.tns
+	[[ "$stderr" == *"no token of the data is trained"* ]]
+	[ ! -e none/latest ]
+	run -65 --separate-stderr tune-eval loss -q -m "$BASE" untrained.tns
+	[[ "$stderr" == *"no token of the data is scored"* ]]
+	run -64 tune-train -q -m "$BASE" --rows 0 "$F/data"
+}
+
+@test "a pack of documents of one token runs; what is no step of ours stays in steps/; a cut line of metrics is ended" {
+	printf 'hello world' >text
+	tune-tokenize -q -m "$F/model" --raw -o - text | tune-stream cat --json | jq -c 'if .tag == "TOKS" then (. as $t | range(110) | $t + {seq: ., ids: [97], mask: [0]}), . + {seq: 110}
+		elif .tag == "TEND" then {tag, n: 111} else . end' | tune-stream encode | tune-shard -q -o ones shard.seq_len=128 shard.min_trained=0 -
+	[ "$(jq .splits.train.records ones/manifest.json)" = 1 ]
+	tune-train -q -m "$BASE" -o one train.steps=1 ones >/dev/null
+	t run train.steps=2 save.every=1
+	mkdir run/steps/step-00000001-good run/steps/step-mine && printf '{"event":"st' >>run/metrics.jsonl
+	t run train.steps=6 save.every=1 save.keep=1 --resume --extend
+	[ -d run/steps/step-00000001-good ] && [ -d run/steps/step-mine ]
+	[ "$(ls run/steps | grep -c '^step-[0-9]*$')" = 1 ]
+	grep -v '^{"event":"st$' run/metrics.jsonl | jq -e . >/dev/null
+}
+
 @test "MUST-11: a resumed run keeps its micro-batches while less memory is free, and says so where it cannot" {
 	need() { tune-train -m "$BASE" train.batch=4 train.micro_tokens="$1" --dry-run "$F/data" | awk '/^total/ { print int($2 * 1048576) }'; }
 	set -- train.steps=6

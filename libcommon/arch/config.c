@@ -106,7 +106,7 @@ static int read_sizes(struct arch *a, const struct strict *c)
 	a->head_dim = a->dim / a->heads;
 	if (strict_int(c, "num_key_value_heads", 1, HEADS_MAX, &a->kv_heads) < 0 ||
 		strict_int(c, "head_dim", 2, HEAD_DIM_MAX, &a->head_dim) < 0 ||
-		strict_int(c, "max_position_embeddings", 1, POSITIONS_MAX, &a->max_positions) < 0 ||
+		strict_int(c, "max_position_embeddings", 2, POSITIONS_MAX, &a->max_positions) < 0 ||
 		strict_num(c, "rms_norm_eps", 0, 1, &a->norm_eps) < 0)
 		return -1;
 	if (a->head_dim < 2)

@@ -126,7 +126,7 @@ static int read_sizes(struct arch *a, const struct keys *k)
 	if (get_int(k, "attention.head_count_kv", 1, HEADS_MAX, &a->kv_heads) < 0 ||
 		get_int(k, "attention.key_length", 2, HEAD_DIM_MAX, &a->head_dim) < 0 ||
 		get_int(k, "vocab_size", 1, VOCAB_MAX, &vocab) < 0 ||
-		get_int(k, "context_length", 1, POSITIONS_MAX, &a->max_positions) < 0 ||
+		get_int(k, "context_length", 2, POSITIONS_MAX, &a->max_positions) < 0 ||
 		get_int(k, "expert_count", 0, LAYERS_MAX, &experts) < 0 ||
 		get_num(k, "attention.layer_norm_rms_epsilon", 0, 1, &a->norm_eps) < 0 ||
 		get_int(k, "attention.sliding_window", 0, POSITIONS_MAX, &a->window) < 0)

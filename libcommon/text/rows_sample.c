@@ -31,11 +31,7 @@ static int stanford(const struct row *row, struct buf *out, struct err *err)
 
 const struct message *row_answer(const struct row *row)
 {
-	size_t i = row->n;
-
-	while (i && row->m[i - 1].role != ROLE_ASSISTANT)
-		i--;
-	return i ? &row->m[i - 1] : NULL;
+	return row->n && row->m[row->n - 1].role == ROLE_ASSISTANT ? &row->m[row->n - 1] : NULL;
 }
 
 static int needs_template(struct err *err)

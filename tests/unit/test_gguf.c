@@ -195,7 +195,7 @@ static void test_counts(void)
 	refused("a key twice", &b, "key 'same': stands twice");
 }
 
-/* One tensor that must be refused: its entry as written, bytes of data (0: the file ends before). */
+/* One tensor that must be refused: its entry as written, bytes of data (0: none at all). */
 static const struct {
 	const char *what;
 	uint32_t ndim;
@@ -223,7 +223,8 @@ static const struct {
 	{ "data past the end", 2, { 32, 4 }, 0, 32, 512, "header describes 640 bytes, file has 608" },
 	{ "offset 2^64-32", 2, { 32, 4 }, 0, -32ull, 512, "header describes" },
 	{ "no data at all", 2, { 32, 4 }, 0, 0, 0, "header describes 608 bytes, file has 65" },
-	{ "C6 one byte is missing", 2, { 32, 4 }, 0, 0, 511, "header describes 608 bytes, file has 607" },
+	{ "C6 one byte is missing", 2, { 32, 4 }, 0, 0, 511,
+		"header describes 608 bytes, file has 607" },
 };
 
 static void test_tensors(void)

@@ -66,7 +66,11 @@ static void folders(void)
 	ok(!outdir_commit(&d, &err) && holds("dir/x/f", "old"), "the folder appears whole");
 	ok(outdir_open(&d, "dir", false, &err) < 0 && err.code == EX_CANTCREAT,
 		"an existing one is refused");
-	ok(!outdir_open(&d, "dir", true, &err) && holds("dir/x/f", "old"),
+	ok(outdir_open(&d, "dir", true, &err) < 0 && err.code == EX_CANTCREAT &&
+			holds("dir/x/f", "old"),
+		"even with force, if it is none of ours: %s", err.msg);
+	ok(!put("dir/manifest.json", "{}", 0, &err) && !outdir_open(&d, "dir", true, &err) &&
+			holds("dir/x/f", "old"),
 		"the old one stays until the new one is complete");
 	ok(!outdir_commit(&d, &err) && !file_exists("dir/x"), "then it goes");
 	ok(!outdir_open(&d, "dir", true, &err), "again");

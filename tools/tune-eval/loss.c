@@ -93,12 +93,13 @@ static int follow_one(
 	struct score total, *per_row = NULL;
 	struct buf b = {0};
 	struct json_w w = { .out = &b };
-	int rc;
+	/* rotated away, say: the run goes on, and so does this */
+	bool gone = eval_load(e, path, err) < 0;
+	int rc = 0;
 
-	rc = eval_load(e, path, err);
-	if (!rc && !it->n)      /* the rows become ids with the first checkpoint's tokenizer */
+	if (!gone && !it->n)      /* the rows become ids with the first checkpoint's tokenizer */
 		rc = items_read(it, e, err);
-	if (!rc)
+	if (!rc && !gone)
 		rc = score_all(e, it, &total, &per_row, err);
 	if (!rc) {
 		json_w_obj(&w);
@@ -109,7 +110,13 @@ static int follow_one(
 		else
 			json_w_null(&w);
 		json_w_name(&w, "path"); json_w_str(&w, path);
-		summary_json(e, it, &total, &w);
+		if (gone) {
+			tool_warn(e->tool, "%s is not scored: %s", path, err->msg);
+			json_w_name(&w, "why"); json_w_str(&w, err->msg);
+			*err = (struct err){0};
+		} else {
+			summary_json(e, it, &total, &w);
+		}
 		json_w_end(&w);
 		print(&b, true);
 		fflush(stdout);
@@ -170,6 +177,8 @@ int verb_loss(struct eval *e, struct err *err)
 		rc = items_read(&it, e, err);
 	if (!rc)
 		rc = score_all(e, &it, &total, &per_row, err);
+	if (!rc && !total.tokens)
+		rc = err_set(err, EX_DATAERR, "no token of the data is scored");
 	if (!rc && e->o.per_row)
 		print_rows(&it, per_row);
 	if (!rc && (!e->o.scores || strcmp(e->o.scores, "-")) && (!e->o.per_row || e->tool->json))

@@ -107,8 +107,13 @@ static int push(struct prompts *p, const struct row *row, const struct sample *s
 static int one_row(struct prompts *p, struct eval *e, const struct rows *r, const struct row *row,
 	struct sample *s, bool need, struct err *err)
 {
+	struct row to_answer = *row;
 	int rc;
 
+	/* match looks at the last answer, whatever comes after it */
+	while (need && to_answer.n && !row_answer(&to_answer))
+		to_answer.n--;
+	row = need ? &to_answer : row;
 	if (need && !row_answer(row)) {
 		err_set(err, EX_DATAERR, "%s:%llu: no assistant message to compare with", rows_name(r),
 			(unsigned long long)row->line);

@@ -85,7 +85,7 @@ static long take(struct scorer *s, size_t i, const float *logp, const uint8_t *g
 	one->tokens += (uint64_t)k;
 	if (s->out) {
 		struct rec_scor r = {
-			.seq = i, .n = (uint32_t)item->n, .logp = s->doc_logp, .greedy = s->doc_greedy
+			.seq = item->seq, .n = (uint32_t)item->n, .logp = s->doc_logp, .greedy = s->doc_greedy
 		};
 
 		if (stream_put_scor(s->out, &r, err) < 0)

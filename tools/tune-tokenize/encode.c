@@ -123,7 +123,9 @@ static int bad_item(
 	if (rc == -1)
 		return -1;
 	if (strcmp(cfg_str(z->cfg, "data.on_error"), "skip"))
-		return z->report.rows < 2 ? -1 : err_more(err, err->code, "--on-error=skip leaves such rows out and counts them");
+		return z->report.rows < 2
+			? -1
+			: err_more(err, err->code, "--on-error=skip leaves such rows out and counts them");
 	report_skip(z, src, it->row.line, err);
 	return 0;
 }
@@ -305,6 +307,8 @@ static int raw_file(struct tokenize *z, struct encoder *e, uint32_t src, struct 
 		err_prefix(err, "%s: ", input_name(z, src));
 		return -1;
 	}
+	if (!enc.n)
+		return err_set(err, EX_DATAERR, "%s: empty", input_name(z, src));
 	d.ids = enc.ids;
 	d.n = enc.n;
 	if (!buf_room(mask, d.n))

@@ -5,7 +5,7 @@ int main(int argc, char **argv)
 {
 	const char *out = NULL;
 	bool raw = false, decode = false, force = false;
-	uint64_t samples = 0;
+	uint64_t samples = UINT64_MAX;
 	const struct opt opts[] = {
 		{ 'm', "model", "MODEL", OPT_KEY, NULL, "model whose tokenizer and chat template are used",
 			.key = "model.path" },
@@ -29,6 +29,11 @@ int main(int argc, char **argv)
 	int rc = -1;
 
 	tool_init(&t, argc, argv);
+	if (!samples) {
+		err_set(&err, EX_USAGE, "--preview: at least one sample");
+		return tool_exit(&t, rc, &err);
+	}
+	samples = samples == UINT64_MAX ? 0 : samples;
 	if (raw + decode > 1 || (out && (samples || decode)))
 		err_set(&err, EX_USAGE, "--raw, --decode, --preview and -o don't go together like this");
 	else if (tokenize_open(&z, &t, !raw && !decode, &err) < 0)

@@ -196,8 +196,31 @@ static int vote_stop(struct run *r, struct err *err)
 	return r->comm->all_reduce_host(r->comm, &stop, 1, err) < 0 ? -1 : stop > 0;
 }
 
+/* An error after a step: what was learned is saved first.  -1, with the error as it was. */
+static int save_and_fail(struct run *r, struct err *err)
+{
+	struct err first = *err;
+
+	*err = (struct err){0};
+	if (r->last_saved != r->s.step && model_updates(r->model) && save(r, false, err) < 0)
+		err_add(&first, err);
+	*err = first;
+	return -1;
+}
+
+/* Nothing was learned: say so, rather than call it done. */
+static int check_learned(struct run *r, struct err *err)
+{
+	if (model_updates(r->model) || r->s.step == r->start_step)
+		return 0;
+	return r->s.skipped_in_row ? err_set(err, EX_CHECK_FAILED, "no step had a finite gradient")
+							   : err_set(err, EX_DATAERR, "no token of the data is trained");
+}
+
 static int finish(struct run *r, const char *why, int status, struct err *err)
 {
+	if (!status && check_learned(r, err) < 0)
+		return -1;
 	if (r->last_saved != r->s.step && save(r, false, err) < 0)
 		return -1;
 	return log_end(r, why, err) < 0 ? -1 : status;
@@ -218,7 +241,7 @@ static int after_step(struct run *r, const struct step_out *o, struct err *err)
 		(r->s.step == r->steps && (r->val || cfg_count(r->cfg, "eval.prompts"))))
 		patience_over = evaluate(r, err);
 	if (patience_over < 0)
-		return -1;
+		return save_and_fail(r, err);
 	if ((due(r->s.step, cfg_int(r->cfg, "save.every")) ||
 			(minutes > 0 && now_s() - r->last_save_s >= minutes * 60)) &&
 		r->last_saved != r->s.step && save(r, false, err) < 0)
@@ -248,7 +271,9 @@ int train(struct run *r, struct err *err)
 			return -1;
 		}
 		if (rc == 0)
-			return evaluate(r, err) < 0 ? -1 : finish(r, "the stream has ended", 0, err);
+			return r->s.step == 0 ? err_set(err, EX_DATAERR, "the stream holds no record")
+				: evaluate(r, err) < 0 ? save_and_fail(r, err)
+									   : finish(r, "the stream has ended", 0, err);
 		if (!o.stats.finite || !o.trained) {
 			if (log_skip(r,
 					o.trained ? "the gradient is not finite" : "no token of the batch is trained",

@@ -2,7 +2,7 @@
 #include "libcommon/tool.h"
 #include "train.h"
 
-static struct run run = { .o = { .stop_after = UINT64_MAX }, .lock = -1 };
+static struct run run = { .o = { .rows_step = UINT64_MAX, .stop_after = UINT64_MAX }, .lock = -1 };
 static const struct opt opts[] = {
 	{ 'm', "model", "MODEL", OPT_KEY, .help = "model to start from (model.path)",
 		.key = "model.path" },
@@ -41,6 +41,11 @@ int main(int argc, char **argv)
 			t.argv[1]);
 		goto done;
 	}
+	if (!run.o.rows_step) {
+		err_set(&err, EX_USAGE, "--rows: steps count from 1");
+		goto done;
+	}
+	run.o.rows_step = run.o.rows_step == UINT64_MAX ? 0 : run.o.rows_step;
 	run.o.data = t.argc ? t.argv[0] : NULL;
 	signals_install();
 	if (run_open(&run, &err) < 0)

@@ -8,6 +8,16 @@
 #include "libcommon/file.h"
 #include "train.h"
 
+/* A line that a full disk cut off is ended, so that the next one stands by itself. */
+static void end_line(FILE *f)
+{
+	bool cut = !fseek(f, -1, SEEK_END) && fgetc(f) != '\n';
+
+	fseek(f, 0, SEEK_END);
+	if (cut)
+		fputc('\n', f);
+}
+
 int metrics_open(struct metrics *m, struct tool *t, const char *dir, struct err *err)
 {
 	char *path = path_join(dir, "metrics.jsonl");
@@ -15,8 +25,10 @@ int metrics_open(struct metrics *m, struct tool *t, const char *dir, struct err 
 	*m = (struct metrics){ .tool = t, .to_stdout = t->json || !isatty(STDOUT_FILENO) };
 	if (!path)
 		return err_oom(err, 256);
-	if (!(m->file = fopen(path, "a")))
+	if (!(m->file = fopen(path, "a+")))
 		err_errno(err, EX_CANTCREAT, "cannot open '%s'", path);
+	else
+		end_line(m->file);
 	free(path);
 	return m->file ? 0 : -1;
 }

@@ -77,6 +77,7 @@ int resume_read(struct run *r, const char *step_dir, struct err *err)
 	if (checkpoint_read_state(&r->s, step_dir, err) < 0 ||
 		compare_config(r, r->s.config, err) < 0)
 		return -1;
+	r->resumed = true;
 	free(r->s.config);
 	r->s.config = NULL;   /* this command's own is written from now on */
 	if (strcmp(r->s.data_identity, feed_identity(r->feed)))

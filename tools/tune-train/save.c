@@ -16,9 +16,7 @@ static int write_tokenizer(void *ctx, const char *dir, struct err *err)
 static enum dtype saved_dtype(const struct run *r)
 {
 	const char *word = cfg_str(r->cfg, "save.dtype");
-	enum dtype t = strcmp(word, "auto") ? dtype_from_word(word)
-		: r->base.src                   ? modelfile_dtype(&r->base)
-										: r->mo.dtype;
+	enum dtype t = strcmp(word, "auto") ? dtype_from_word(word) : r->s.base_dtype;
 
 	return dtype_is_float(t) ? t : DT_BF16;
 }

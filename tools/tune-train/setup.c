@@ -201,8 +201,12 @@ static int make_plan(struct run *r, struct err *err)
 		.step_tokens = (long)r->batch * r->max_record,
 		.memory = (uint64_t)cfg_int(c, "train.memory"),
 		.seed = (uint64_t)cfg_int(c, "train.seed") };
+	/* A checkpoint may be of another type than the base that the run began with. */
+	if (r->resumed && r->s.base_dtype != DT_NONE)
+		own = r->s.base_dtype;
 	/* fp16 and quantised weights are widened to fp32, which holds them exactly. */
 	o->dtype = strcmp(dtype, "auto") ? dtype_from_word(dtype) : own == DT_BF16 ? DT_BF16 : DT_F32;
+	r->s.base_dtype = r->base.src ? own : o->dtype;
 	o->recompute = !strcmp(recompute, "on") ? RECOMPUTE_ON
 		: !strcmp(recompute, "off")         ? RECOMPUTE_OFF
 											: RECOMPUTE_AUTO;

@@ -8,7 +8,7 @@
 #include "libcommon/file.h"
 #include "libcommon/json.h"
 
-enum { MANIFEST_MAX = 256 << 20 };
+enum { MANIFEST_MAX = 256 << 20, SEQ_LEN_MAX = 1 << 24 };   /* the latter as shard.seq_len */
 
 static int add_file(
 	struct shardset *s, const char *dir, const struct json *f, const char *where, struct err *err)
@@ -84,7 +84,7 @@ int shardset_read(struct shardset *s, const char *dir, const char *split, struct
 		goto done;
 	}
 	s->tokens = tokens > 0 ? (uint64_t)tokens : 0;
-	s->seq_len = seq_len > 0 ? (long)seq_len : 0;
+	s->seq_len = seq_len > 0 && seq_len <= SEQ_LEN_MAX ? (long)seq_len : 0;
 	id = json_get(&doc.root, "identity");
 	if (json_is(id, JSON_STR))
 		snprintf(s->identity, sizeof(s->identity), "%s", id->s);

@@ -59,6 +59,7 @@ struct run {
 	double grad_clip;
 	uint64_t batch, steps, seed;   /* steps 0 = until the stream ends */
 	/* where it stands */
+	bool resumed;
 	struct ckpt_state s;
 	/* last_saved: step of the newest checkpoint, UINT64_MAX = none */
 	uint64_t start_step, last_saved;

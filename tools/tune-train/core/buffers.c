@@ -56,7 +56,7 @@ static void token_buffers(struct carve *c)
 {
 	struct model *m = c->m;
 	struct tokens *k = &m->tok;
-	long t = m->plan.micro_tokens, docs = m->opts.max_docs ? m->opts.max_docs : t / 2 + 1;
+	long t = m->plan.micro_tokens, docs = m->opts.max_docs ? m->opts.max_docs : t;
 
 	if (docs < m->opts.gen_slots)
 		docs = m->opts.gen_slots;

@@ -48,10 +48,21 @@ static int add_space(struct err *err, const char *dir, uint64_t need)
 
 static int cmp_desc(const void *a, const void *b)
 {
-	return strcmp(*(char *const *)b, *(char *const *)a);
+	const char *x = *(char *const *)a, *y = *(char *const *)b;
+	size_t nx = strlen(x), ny = strlen(y);   /* more digits are later */
+
+	return nx != ny ? (nx < ny ? 1 : -1) : strcmp(y, x);
 }
 
-/* Names of steps/ that start with step- and end (or do not end) in .tmp, newest first. */
+/* "step-00000100", or with .tmp: other names are the user's. */
+static bool is_step(const char *s, bool tmp)
+{
+	size_t n = strncmp(s, "step-", 5) ? 0 : strspn(s + 5, "0123456789");
+
+	return n && !strcmp(s + 5 + n, tmp ? ".tmp" : "");
+}
+
+/* Names of steps/ that are steps, finished or (tmp) not, newest first. */
 static int list_steps(const char *run, bool tmp, char ***names, size_t *n, struct err *err)
 {
 	char *steps = path_join(run, "steps");
@@ -66,7 +77,7 @@ static int list_steps(const char *run, bool tmp, char ***names, size_t *n, struc
 	if (!d)
 		return errno == ENOENT ? 0 : err_errno(err, EX_IOERR, "cannot read the steps of '%s'", run);
 	while (!rc && (e = readdir(d))) {
-		if (strncmp(e->d_name, "step-", 5) || has_suffix(e->d_name, ".tmp") != tmp)
+		if (!is_step(e->d_name, tmp))
 			continue;
 		rc = grow(names, &cap, *n + 1, sizeof(**names), err);
 		if (!rc && !((*names)[*n] = mem_strdup(e->d_name, err)))

@@ -25,6 +25,7 @@ struct ckpt_state {
 	/* as planned: the last bits of gradients depend on it; 0 = not known */
 	uint64_t micro_tokens;
 	char *data_identity, *base;    /* identities; "" = none */
+	enum dtype base_dtype;         /* what "auto" dtypes follow; DT_NONE = not known */
 	char *config;                  /* JSON object of the settings that must not change */
 };
 void ckpt_state_release(struct ckpt_state *s);

@@ -74,6 +74,7 @@ int ckpt_write_state(const struct ckpt_state *s, const char *dir, struct err *er
 	}
 	text_member(&w, "data", s->data_identity);
 	text_member(&w, "base", s->base);
+	text_member(&w, "base_dtype", s->base_dtype == DT_NONE ? "" : dtype_word(s->base_dtype));
 	json_w_name(&w, "config");
 	json_w_value(&w, &config.root);
 	json_w_end(&w);
@@ -94,7 +95,7 @@ static int read_fields(
 	struct ckpt_state *s, const struct json *o, const char *path, struct err *err)
 {
 	const struct json *best = json_get(o, "best"), *config = json_get(o, "config");
-	const char *hex = "0", *data = "", *base = "";
+	const char *hex = "0", *data = "", *base = "", *dtype = "";
 	struct buf text = {0};
 	struct json_w w = { .out = &text };
 	int64_t v = 0;
@@ -109,9 +110,11 @@ static int read_fields(
 			return -1;
 	if (json_get_str(o, "stream_hash", &hex, path, err) < 0 ||
 		json_get_str(o, "data", &data, path, err) < 0 ||
-		json_get_str(o, "base", &base, path, err) < 0)
+		json_get_str(o, "base", &base, path, err) < 0 ||
+		json_get_str(o, "base_dtype", &dtype, path, err) < 0)
 		return -1;
 	s->stream_hash = strtoull(hex, NULL, 16);
+	s->base_dtype = dtype_from_word(dtype);
 	if (json_is(best, JSON_OBJ)) {
 		int64_t step = 0;
 

@@ -108,7 +108,7 @@ void model_zero_grads(struct model *m)
 
 static int check_batch(const struct model *m, const struct batch *b, struct err *err)
 {
-	long docs = m->opts.max_docs ? m->opts.max_docs : m->plan.micro_tokens / 2 + 1;
+	long docs = m->opts.max_docs ? m->opts.max_docs : m->plan.micro_tokens;
 	long i;
 
 	if (b->t < 1 || b->t > m->plan.micro_tokens || b->docs < 1 || b->docs > docs)

@@ -38,7 +38,7 @@ struct model_opts {
 	long max_record;              /* longest record in tokens: micro_tokens is at least this */
 	/* most tokens of a step (0: not known): a planned micro_tokens is not larger */
 	long step_tokens;
-	long max_docs;                /* documents of a micro-batch at most (0: micro_tokens / 2 + 1) */
+	long max_docs;                /* documents of a micro-batch at most (0: micro_tokens) */
 	uint64_t memory;              /* bytes that may be planned; 0: device->memory_free */
 	uint64_t seed;                /* dropout */
 	/* generation: 0 = none */

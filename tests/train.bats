@@ -282,6 +282,28 @@ t() {
 	[ "$(grep -o 'rows.jsonl:[0-9]*' rows | sort | uniq -d | wc -l)" = 0 ]
 }
 
+@test "a signal is seen while a stream's writer pauses; an adapter of another base and another validation set are refused" {
+	{ tune-stream cat "$F/rows.tns" | head -c 2000; sleep 20; } 3>&- | tune-train -q -m "$BASE" -o idle train.batch=4 train.steps=100 - >/dev/null 2>err 3>&- &
+	for i in $(seq 100); do [ "$(event step idle/metrics.jsonl 2>/dev/null | wc -l)" -lt 2 ] || break; sleep 0.1; done
+	pkill -TERM -f -- '-o idle train.batch'
+	rc=0; wait $! || rc=$?
+	[ $rc = 75 ]
+	[ "$(jq .step idle/latest/state/state.json)" -ge 2 ]
+	t a lora.rank=2 train.steps=2
+	t other train.steps=2
+	run -65 --separate-stderr tune-eval loss -q -m other -a a/latest "$F/rows.jsonl"
+	[[ "$stderr" == *"was trained on another base model"* ]]
+	run -65 tune-train -q -m other -a a/latest -o b train.steps=2 "$F/data"
+	tune-eval loss -q -m "$BASE" -a a/latest "$F/rows.jsonl"
+	head -20 "$F/rows.jsonl" >v1 && tail -20 "$F/rows.jsonl" >v2
+	tiny_data "$F/model" v1 v1.d && tiny_data "$F/model" v2 v2.d
+	run -75 t val train.steps=4 data.val=v1.d --stop-after 2
+	run -78 --separate-stderr t val train.steps=4 data.val=v2.d --resume
+	[[ "$stderr" == *"data.val: the run was made with"* ]]
+	mv v1.d moved
+	t val train.steps=4 data.val=moved --resume
+}
+
 @test "MUST-11: a resumed run keeps the types it began with, whatever its checkpoints are saved in" {
 	tune-ckpt convert -q --to gguf --dtype q8_0 -o q8.gguf "$BASE"
 	g() { local run=$1; shift; tune-train -q -m "${MODEL_:-q8.gguf}" -o "$run" train.batch=4 optim.lr=1e-3 train.steps=6 "$@" "$F/data" >/dev/null; }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "libcommon/file.h"
+#include "libcommon/tunejson.h"
 
 enum { CONFIG_MAX = 16 << 20 };
 
@@ -468,5 +469,28 @@ int modelfile_identity(const struct modelfile *m, char hex[SHA256_HEX], struct e
 	}
 	sha256_end(h, hex);
 	free(sorted);
+	return 0;
+}
+
+int modelfile_check_base(const struct modelfile *m, const char *adapter, struct err *err)
+{
+	char recorded[SHA256_HEX] = "", found[SHA256_HEX];
+	char *list = path_join(adapter, "tune.json");
+	bool ours = list && is_file(list);
+
+	free(list);
+	if (!ours)
+		return 0;
+	if (tunejson_verify(adapter, recorded, err) < 0)
+		return -1;
+	if (!recorded[0])
+		return 0;
+	if (modelfile_identity(m, found, err) < 0)
+		return -1;
+	if (strcmp(recorded, found))
+		return err_set(err, EX_DATAERR,
+			"adapter '%s' was trained on another base model: its identity is %.16s..., that of "
+			"'%s' is %.16s...",
+			adapter, recorded, m->gguf_path ? m->gguf_path : m->dir, found);
 	return 0;
 }

@@ -60,6 +60,11 @@ enum dtype modelfile_dtype(const struct modelfile *m);
  * XXH64 of the data as stored (u32le; 64-bit values low half first).  Reads every byte.
  */
 int modelfile_identity(const struct modelfile *m, char hex[SHA256_HEX], struct err *err);
+/*
+ * An adapter knows its base only by name; a checkpoint of ours also by what it holds: EX_DATAERR if
+ * that is not m.  An adapter of others, without a tune.json, passes.
+ */
+int modelfile_check_base(const struct modelfile *m, const char *adapter, struct err *err);
 
 /*
  * Keys that we don't know, and known ones that we don't compute (use_dora, rank_pattern, bias,

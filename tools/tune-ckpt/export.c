@@ -70,27 +70,6 @@ static int write_model(struct job *j, bool gguf, struct err *err)
 	return gguf ? write_gguf(j, err) : write_hf(j, err);
 }
 
-/* An adapter knows its base only by name; a checkpoint of ours also by what it holds. */
-static int check_base(const struct modelfile *m, struct err *err)
-{
-	char recorded[SHA256_HEX] = "", found[SHA256_HEX];
-
-	if (!dir_has(m->adapter_dir, "tune.json"))
-		return 0;
-	if (tunejson_verify(m->adapter_dir, recorded, err) < 0)
-		return -1;
-	if (!recorded[0])
-		return 0;
-	if (modelfile_identity(m, found, err) < 0)
-		return -1;
-	if (strcmp(recorded, found))
-		return err_set(err, EX_DATAERR,
-			"adapter '%s' was trained on another base model: its identity is %.16s..., that of "
-			"'%s' is %.16s...",
-			m->adapter_dir, recorded, m->gguf_path ? m->gguf_path : m->dir, found);
-	return 0;
-}
-
 /* A PEFT folder, or a checkpoint or run that is one: 1, something else: 0. */
 static int is_adapter(const char *path, struct err *err)
 {
@@ -141,7 +120,7 @@ int verb_merge(const struct tool *t, const struct args *a, struct err *err)
 			err, EX_DATAERR, "'%s' is no PEFT folder: it has no adapter_config.json", a->adapter);
 	if (modelfile_open(&j.m, a->adapter, a->base, true, err) < 0)
 		return -1;
-	if (check_base(&j.m, err) == 0 && adapter_open(&ad, j.m.adapter_dir, &j.m, err) == 0) {
+	if (modelfile_check_base(&j.m, j.m.adapter_dir, err) == 0 && adapter_open(&ad, j.m.adapter_dir, &j.m, err) == 0) {
 		j.ad = &ad;
 		rc = write_model(&j, gguf, err);
 		adapter_close(&ad);

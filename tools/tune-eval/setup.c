@@ -68,7 +68,8 @@ int eval_load(struct eval *e, const char *path, struct err *err)
 		return err_set(err, EX_USAGE, "need a model: -m MODEL (or model.path in the config)");
 	if (modelfile_open(&e->file, path, NULL, true, err) < 0)
 		return -1;
-	if (adapter_path(e) && peft_read(&e->peft, adapter_path(e), err) < 0)
+	if (adapter_path(e) && (peft_read(&e->peft, adapter_path(e), err) < 0 ||
+							   modelfile_check_base(&e->file, adapter_path(e), err) < 0))
 		return -1;
 	if (tokenizer_open(&e->tok, tokenizer_path(e), err) < 0 ||
 		chat_open_config(&e->chat, e->tok, e->cfg, err) < 0 ||

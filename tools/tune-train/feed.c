@@ -1,6 +1,7 @@
 #include "feed.h"
 
 #include <assert.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +9,7 @@
 #include "libcommon/json.h"
 #include "libcommon/rng.h"
 #include "shardset.h"
+#include "train.h"
 
 struct feed {
 	char *name;
@@ -167,11 +169,22 @@ static int add_record(struct feed *f, struct step_data *d, const struct record *
 	return 0;
 }
 
+/* A writer may pause for long: a signal must be seen meanwhile. */
+static int wait_for_input(struct feed *f, struct err *err)
+{
+	while (stream_in_would_block(f->in)) {
+		if (signal_seen())
+			return err_set(err, EX_RESUMABLE, "stopped while waiting for %s", f->name);
+		poll(NULL, 0, 20);   /* a signal ends it early */
+	}
+	return 0;
+}
+
 int feed_load(struct feed *f, struct step_data *d, uint64_t seed, uint64_t epoch, uint64_t first,
 	uint64_t n, long max_record, int rank, int ranks, uint64_t *got, struct err *err)
 {
 	struct record r;
-	int rc;
+	int rc = 0;
 
 	d->nrec = d->docs = d->tokens = 0;
 	d->trained = 0;
@@ -181,6 +194,8 @@ int feed_load(struct feed *f, struct step_data *d, uint64_t seed, uint64_t epoch
 		uint64_t g = i;
 
 		if (f->in) {
+			if (wait_for_input(f, err) < 0)
+				return -1;
 			while ((rc = stream_next(f->in, &r, err)) > 0 && !rec_is(&r, "TOKS") &&
 				!rec_is(&r, "PACK"))
 				;   /* lower-case tags pass */

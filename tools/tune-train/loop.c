@@ -263,6 +263,10 @@ int train(struct run *r, struct err *err)
 		if ((rc = one_step(r, &o, err)) < 0) {
 			struct err cut = *err;
 
+			if (err->code == EX_RESUMABLE) {
+				*err = (struct err){0};
+				return finish(r, "stopped early, --resume goes on", EX_RESUMABLE, err);
+			}
 			/* A stream that breaks off keeps what was learned up to its last whole batch. */
 			if (feed_sequential(r->feed) && err->code == EX_DATAERR && r->last_saved != r->s.step &&
 				save(r, false, err) < 0)

@@ -107,6 +107,13 @@ int settings_json(struct run *r, struct err *err)
 	struct buf b = {0};
 
 	cfg_to_json(r->cfg, free_keys, &b);
+	/* data.val may lie elsewhere, but must be what it was: best and patience follow it. */
+	if (r->val && cfg_count(r->cfg, "data.val")) {
+		while (b.n && b.p[b.n - 1] != '}')
+			b.n--;
+		b.n--;
+		buf_printf(&b, ", \"data.val\": \"%s\"}", feed_identity(r->val));
+	}
 	if (buf_ok(&b, err) < 0)
 		return -1;
 	r->config_json = buf_detach(&b);

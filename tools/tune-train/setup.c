@@ -92,7 +92,7 @@ static int peft_from_adapter(struct run *r, const char *dir, struct err *err)
 {
 	const struct config *c = r->cfg;
 
-	if (peft_read(&r->peft, dir, err) < 0)
+	if (peft_read(&r->peft, dir, err) < 0 || modelfile_check_base(&r->base, dir, err) < 0)
 		return -1;
 	if (cfg_is_set(c, "lora.rank") && cfg_int(c, "lora.rank") != r->peft.rank)
 		return cfg_error(c, err, "lora.rank", "is %lld, the adapter in '%s' has rank %d",

@@ -107,6 +107,9 @@ e() { local verb=$1; shift; tune-eval "$verb" -q -m "$F/run" "$@"; }
 	run -66 e loss nowhere.jsonl
 	run -69 e loss --device cuda "$F/rows.jsonl"
 	run -64 e loss --each - </dev/null
+	run -64 --separate-stderr e loss --min 3 "$F/rows.jsonl"
+	[[ "$stderr" == *"--min is an option of match, not of loss"* ]]
+	run -64 e match --each - "$F/rows.jsonl"
 	printf '{"prompt": "a"\n' >bad
 	run -65 e loss bad
 	[[ "$output" == *"bad:1:"* ]]

@@ -283,10 +283,13 @@ t() {
 }
 
 @test "a signal is seen while a stream's writer pauses; an adapter of another base and another validation set are refused" {
-	{ tune-stream cat "$F/rows.tns" | head -c 2000; sleep 20; } 3>&- | tune-train -q -m "$BASE" -o idle train.batch=4 train.steps=100 - >/dev/null 2>err 3>&- &
+	mkfifo f && exec 9<>f   # open for writing as long as the test runs
+	tune-stream cat "$F/rows.tns" | head -c 2000 >&9
+	tune-train -q -m "$BASE" -o idle train.batch=4 train.steps=100 - <f >/dev/null 2>err 3>&- 9>&- &
 	for i in $(seq 100); do [ "$(event step idle/metrics.jsonl 2>/dev/null | wc -l)" -lt 2 ] || break; sleep 0.1; done
 	pkill -TERM -f -- '-o idle train.batch'
 	rc=0; wait $! || rc=$?
+	exec 9>&-
 	[ $rc = 75 ]
 	[ "$(jq .step idle/latest/state/state.json)" -ge 2 ]
 	t a lora.rank=2 train.steps=2
@@ -386,6 +389,8 @@ t() {
 	tune-eval generate -q -m run generate.max_new_tokens=40 r.jsonl >answers
 	[ "$(jq -r .finish answers | sort | uniq -c | tr -s ' ')" = " 8 stop" ]
 	[ "$(tune-eval match -q -m run r.jsonl)" = "match 100.00 %  (8 of 8)" ]
+	tune-train -q -m run -o again train.steps=1 optim.lr=1e-6 'eval.prompts=[say 3]' generate.max_new_tokens=40 generate.stop=[" is"] d >/dev/null
+	[ "$(event sample again/metrics.jsonl | jq -r .text)" = "the word" ]
 }
 
 @test "R4 R6: an adapter opens again; a renamed key is refused by name; nothing in it is empty" {
@@ -398,6 +403,9 @@ t() {
 	sed -i '1s/q_proj.lora_A/q_prox.lora_A/' bad/adapter_model.safetensors
 	run -65 --separate-stderr t r2 -a bad train.steps=2
 	[[ "$stderr" == *"q_pro"* ]]
+	run -78 --separate-stderr t r3 -a run/latest lora.targets=[q_proj] train.steps=2
+	[[ "$stderr" == *"lora.targets: are not those of the adapter in 'run/latest'"* ]]
+	t r3 -a run/latest 'lora.targets=[down_proj, gate_proj, k_proj, o_proj, q_proj, up_proj, v_proj]' train.steps=1
 }
 
 @test "sample answers and validation on schedule" {

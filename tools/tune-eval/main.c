@@ -27,6 +27,25 @@ static const char *const verbs[] = { "loss", "generate", "match", "chat", NULL }
 static int (*const run[])(
 	struct eval *, struct err *) = { verb_loss, verb_generate, verb_match, verb_chat };
 
+/* An option of another verb would be lost without a word. */
+static int check_options(const char *verb, const struct eval_opts *o, struct err *err)
+{
+	const struct { bool given; const char *name, *verbs; } own[] = {
+		{ o->output != NULL, "-o", "generate" },
+		{ o->per_row, "--per-row", "loss match" },
+		{ o->scores != NULL, "--scores", "loss" },
+		{ o->each != NULL, "--each", "loss" },
+		{ !isnan(o->min), "--min", "match" },
+		{ o->system != NULL, "--system", "chat" },
+	};
+
+	for (size_t i = 0; i < sizeof(own) / sizeof(*own); i++)
+		if (own[i].given && !strstr(own[i].verbs, verb))
+			return err_set(err, EX_USAGE, "%s is an option of %s, not of %s", own[i].name,
+				own[i].verbs, verb);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct tool t = { .name = "tune-eval",
@@ -41,7 +60,7 @@ int main(int argc, char **argv)
 	tool_init(&t, argc, argv);
 	while (strcmp(verbs[i], t.verb))
 		i++;
-	if (!eval_open(&eval, &t, &err))
+	if (!check_options(t.verb, &eval.o, &err) && !eval_open(&eval, &t, &err))
 		rc = run[i](&eval, &err);
 	eval_close(&eval);
 	return tool_exit(&t, rc, &err);

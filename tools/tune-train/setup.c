@@ -85,6 +85,20 @@ static int peft_from_config(struct run *r, struct err *err)
 	return 0;
 }
 
+/* Is a list of the config, where it is set, what an adapter has, in any order? */
+static bool same_items(const struct config *c, const char *key, char **have, size_t n)
+{
+	size_t k = cfg_count(c, key), found = 0;
+
+	for (size_t i = 0; i < k; i++)
+		for (size_t j = 0; j < n; j++)
+			if (!strcmp(cfg_item(c, key, i), have[j])) {
+				found++;
+				break;
+			}
+	return !cfg_is_set(c, key) || (k == n && found == n);
+}
+
 /*
  * An adapter that is continued brings its own settings; those of the config must not contradict it.
  */
@@ -100,6 +114,13 @@ static int peft_from_adapter(struct run *r, const char *dir, struct err *err)
 	if (cfg_is_set(c, "lora.alpha") && cfg_num(c, "lora.alpha") != r->peft.alpha)
 		return cfg_error(c, err, "lora.alpha", "is %g, the adapter in '%s' has %g",
 			cfg_num(c, "lora.alpha"), dir, r->peft.alpha);
+	if (!same_items(c, "lora.targets", r->peft.targets, r->peft.ntargets))
+		return cfg_error(c, err, "lora.targets", "are not those of the adapter in '%s'", dir);
+	if (!same_items(c, "lora.modules_to_save", r->peft.modules_to_save, r->peft.nmodules))
+		return cfg_error(
+			c, err, "lora.modules_to_save", "are not those of the adapter in '%s'", dir);
+	if (cfg_is_set(c, "lora.rslora") && cfg_bool(c, "lora.rslora") != r->peft.rslora)
+		return cfg_error(c, err, "lora.rslora", "is not that of the adapter in '%s'", dir);
 	if (cfg_is_set(c, "lora.dropout"))
 		r->peft.dropout = cfg_num(c, "lora.dropout");
 	return 0;

@@ -88,11 +88,21 @@ static int show_answer(
 {
 	struct buf text = {0}, b;
 	struct json_w w;
+	size_t stops = cfg_count(r->cfg, "generate.stop");
 
 	if (decode(r->tok, g->ids, g->n, true, &text, err) < 0 ||
 		(buf_put(&text, "", 0), buf_ok(&text, err)) < 0) {
 		buf_release(&text);
 		return -1;
+	}
+	for (size_t i = 0; i < stops; i++) {
+		const char *stop = cfg_item(r->cfg, "generate.stop", i);
+		char *at = *stop ? memmem(text.p, text.n, stop, strlen(stop)) : NULL;
+
+		if (at) {
+			*at = 0;
+			text.n = (size_t)(at - text.p);
+		}
 	}
 	tool_say(r->tool, "step %llu  %s -> %s", (unsigned long long)r->s.step, prompt, text.p);
 	metrics_begin(&w, &b, "sample");

@@ -179,6 +179,9 @@ static int advance(struct gen *g, int slot, const float *logits, struct err *err
 	struct gen_result *r = &g->results[prompt];
 	uint32_t id = sample_token(logits, model_arch(g->m)->vocab, g->s, prompt, r->n, g->scratch);
 
+	if (!isfinite(logits[id]))   /* the largest is a number unless none is */
+		return err_set(err, EX_DATAERR,
+			"the model's logits are no numbers; tune-ckpt verify says whether its weights are");
 	if (is_stop(g, id)) {
 		r->stopped = true;
 		a->prompt = -1;

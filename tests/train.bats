@@ -389,7 +389,7 @@ t() {
 	tune-eval generate -q -m run generate.max_new_tokens=40 r.jsonl >answers
 	[ "$(jq -r .finish answers | sort | uniq -c | tr -s ' ')" = " 8 stop" ]
 	[ "$(tune-eval match -q -m run r.jsonl)" = "match 100.00 %  (8 of 8)" ]
-	tune-train -q -m run -o again train.steps=1 optim.lr=1e-6 'eval.prompts=[say 3]' generate.max_new_tokens=40 generate.stop=[" is"] d >/dev/null
+	tune-train -q -m run -o again train.steps=1 optim.lr=1e-6 'eval.prompts=[say 3]' generate.max_new_tokens=40 'generate.stop=[" is"]' d >/dev/null
 	[ "$(event sample again/metrics.jsonl | jq -r .text)" = "the word" ]
 }
 

@@ -17,6 +17,22 @@ static void on_signal(int sig)
 	raise(sig);   /* SA_RESETHAND: now the default action, so the parent sees what killed us */
 }
 
+/* A mapped file that became shorter, or whose disk fails, shows itself as this signal. */
+static const char *bus_name;
+
+static void on_bus(int sig)
+{
+	static const char text[] = ": an input file became shorter, or can't be read any more\n";
+
+	(void)sig;
+	if (write(STDERR_FILENO, bus_name, strlen(bus_name)) < 0 ||
+		write(STDERR_FILENO, text, sizeof(text) - 1) < 0) {
+		/* the status says it too */
+	}
+	outfile_on_signal();
+	_exit(EX_IOERR);
+}
+
 static void set_signals(const struct tool *t)
 {
 	static const int fatal[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE };
@@ -32,6 +48,9 @@ static void set_signals(const struct tool *t)
 			continue;
 		sigaction(fatal[i], &act, NULL);
 	}
+	bus_name = t->name;
+	act.sa_handler = on_bus;
+	sigaction(SIGBUS, &act, NULL);
 	if (t->survives_sigpipe)
 		signal(SIGPIPE, SIG_IGN);
 }

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "libcommon/file.h"
 #include "libcommon/outfile.h"
 #include "libcommon/tool.h"
 #include "tap.h"
@@ -223,6 +224,18 @@ static int full_disk(int argc, char **argv)
 	return tool_exit(&t, 0, &err);
 }
 
+static int loses_its_input(int argc, char **argv)
+{
+	struct tool t = { "tune-x", "", "", NULL };
+	struct err err = {0};
+	struct mapped m;
+
+	tool_init(&t, argc, argv);
+	if (file_map(&m, t.argv[0], &err) < 0 || truncate(t.argv[0], 0) < 0)
+		return 7;
+	return ((const volatile unsigned char *)m.data)[4096];
+}
+
 static int ignores_hup(int argc, char **argv)
 {
 	struct tool t = { "tune-x", "", "", NULL };
@@ -262,6 +275,7 @@ static void test_signals(void)
 {
 	static const int sigs[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE };
 	char line[128];
+	FILE *f;
 
 	for (size_t i = 0; i < 4; i++) {
 		snprintf(line, sizeof(line), "%d %s/f", sigs[i], dir);
@@ -274,6 +288,16 @@ static void test_signals(void)
 			(run("", full_disk) == EX_IOERR &&
 				!strcmp(out, "tune-x: cannot write standard output: No space left on device\n")),
 		"a full disk is 74");
+	snprintf(line, sizeof(line), "%s/map", dir);
+	f = fopen(line, "w");
+	for (int i = 0; f && i < 8192; i++)
+		fputc('x', f);
+	if (f)
+		fclose(f);
+	ok(run(line, loses_its_input) == EX_IOERR &&
+			!strcmp(out, "tune-x: an input file became shorter, or can't be read any more\n"),
+		"a mapped file that is cut is 74: %s", out);
+	unlink(line);
 	ok(run("", ignores_hup) == 5, "nohup is honoured");
 	ok(run("", no_std_fds) == 6, "closed standard streams are opened");
 }

@@ -297,7 +297,9 @@ t() {
 	run -65 --separate-stderr tune-eval loss -q -m other -a a/latest "$F/rows.jsonl"
 	[[ "$stderr" == *"was trained on another base model"* ]]
 	run -65 tune-train -q -m other -a a/latest -o b train.steps=2 "$F/data"
-	tune-eval loss -q -m "$BASE" -a a/latest "$F/rows.jsonl"
+	tune-eval loss -q -m "$BASE" -a a/latest "$F/rows.jsonl" >one
+	tune-eval loss -q -m "$BASE" -a a "$F/rows.jsonl" | diff one -   # a run is its latest
+	t c -a a train.steps=1
 	head -20 "$F/rows.jsonl" >v1 && tail -20 "$F/rows.jsonl" >v2
 	tiny_data "$F/model" v1 v1.d && tiny_data "$F/model" v2 v2.d
 	run -75 t val train.steps=4 data.val=v1.d --stop-after 2

@@ -71,7 +71,7 @@ int modelfile_check_base(const struct modelfile *m, const char *adapter, struct 
  * patterns as target_modules, ...), are refused by name; EX_DATAERR.  Targets are the linears of
  * the blocks; modules_to_save: embed_tokens, lm_head.
  */
-int peft_read(struct peft *p, const char *dir, struct err *err);
+int peft_read(struct peft *p, const char *dir, struct err *err);   /* or a run: its latest */
 int peft_write(const struct peft *p, const char *dir, struct err *err);   /* adapter_config.json */
 void peft_release(struct peft *p);
 double peft_scale(const struct peft *p);

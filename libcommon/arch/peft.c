@@ -173,15 +173,16 @@ static int read_all(struct peft *p, const struct strict *c)
 
 int peft_read(struct peft *p, const char *dir, struct err *err)
 {
-	char *path = path_join(dir, "adapter_config.json");
+	char *at = resolve_checkpoint(dir, err), *path = at ? path_join(at, "adapter_config.json") : NULL;
 	struct json_doc doc = {0};
 	int rc = -1;
 
-	*p = (struct peft){0};
+	*p = (struct peft){ .dir = at };
+	if (!at)
+		return -1;
 	if (!path) {
 		err_oom(err, strlen(dir));
-	} else if ((p->dir = mem_strdup(dir, err)) &&
-		json_parse_file(&doc, path, ADAPTER_CONFIG_MAX, err) == 0) {
+	} else if (!json_parse_file(&doc, path, ADAPTER_CONFIG_MAX, err)) {
 		struct strict c = { &doc.root, path, err };
 
 		if (doc.root.type != JSON_OBJ || doc.duplicates)

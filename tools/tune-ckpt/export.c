@@ -120,7 +120,8 @@ int verb_merge(const struct tool *t, const struct args *a, struct err *err)
 			err, EX_DATAERR, "'%s' is no PEFT folder: it has no adapter_config.json", a->adapter);
 	if (modelfile_open(&j.m, a->adapter, a->base, true, err) < 0)
 		return -1;
-	if (modelfile_check_base(&j.m, j.m.adapter_dir, err) == 0 && adapter_open(&ad, j.m.adapter_dir, &j.m, err) == 0) {
+	if (!modelfile_check_base(&j.m, j.m.adapter_dir, err) &&
+		!adapter_open(&ad, j.m.adapter_dir, &j.m, err)) {
 		j.ad = &ad;
 		rc = write_model(&j, gguf, err);
 		adapter_close(&ad);

@@ -69,7 +69,7 @@ int eval_load(struct eval *e, const char *path, struct err *err)
 	if (modelfile_open(&e->file, path, NULL, true, err) < 0)
 		return -1;
 	if (adapter_path(e) && (peft_read(&e->peft, adapter_path(e), err) < 0 ||
-							   modelfile_check_base(&e->file, adapter_path(e), err) < 0))
+							   modelfile_check_base(&e->file, e->peft.dir, err) < 0))
 		return -1;
 	if (tokenizer_open(&e->tok, tokenizer_path(e), err) < 0 ||
 		chat_open_config(&e->chat, e->tok, e->cfg, err) < 0 ||
@@ -108,7 +108,7 @@ int eval_model(struct eval *e, long max_record, int slots, long gen_len, struct 
 		model_new(&e->model, &e->file.arch, &o, &e->plan, e->dev, e->comm, err) < 0 ||
 		model_load(e->model, &e->file, err) < 0)
 		return -1;
-	return e->peft.rank ? model_load_adapter(e->model, adapter_path(e), err) : 0;
+	return e->peft.rank ? model_load_adapter(e->model, e->peft.dir, err) : 0;
 }
 
 struct sampling eval_sampling(const struct eval *e)

@@ -106,7 +106,7 @@ static int peft_from_adapter(struct run *r, const char *dir, struct err *err)
 {
 	const struct config *c = r->cfg;
 
-	if (peft_read(&r->peft, dir, err) < 0 || modelfile_check_base(&r->base, dir, err) < 0)
+	if (peft_read(&r->peft, dir, err) < 0 || modelfile_check_base(&r->base, r->peft.dir, err) < 0)
 		return -1;
 	if (cfg_is_set(c, "lora.rank") && cfg_int(c, "lora.rank") != r->peft.rank)
 		return cfg_error(c, err, "lora.rank", "is %lld, the adapter in '%s' has rank %d",
@@ -246,7 +246,7 @@ static int fill_model(struct run *r, const char *step_dir, struct err *err)
 {
 	const struct config *c = r->cfg;
 	const char *adapter = step_dir       ? step_dir
-		: cfg_str(c, "model.adapter")[0] ? cfg_str(c, "model.adapter")
+		: cfg_str(c, "model.adapter")[0] ? r->peft.dir
 										 : r->base.adapter_dir;
 	double std = cfg_num(c, "model.init_std");
 	struct init_opts init = { .depth_by_layer = !strcmp(cfg_str(c, "model.init_depth"), "layer"),

@@ -168,3 +168,12 @@ bool safe_name(const char *s, size_t n)
 			return false;
 	return true;
 }
+
+bool dir_has(const char *dir, const char *name)
+{
+	char *path = path_join(dir, name);
+	bool yes = path && is_file(path);
+
+	free(path);
+	return yes;
+}

@@ -19,6 +19,7 @@ void file_forget(const void *part, size_t n);
 bool file_exists(const char *path);
 bool is_dir(const char *path);
 bool is_file(const char *path);
+bool dir_has(const char *dir, const char *name);   /* a regular file of that name */
 /*
  * "dir/name" (name alone if it is absolute or dir is "" or "."); caller frees; NULL if out of
  * memory.

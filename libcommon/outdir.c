@@ -100,15 +100,6 @@ int make_dirs(const char *path, struct err *err)
 	return rc;
 }
 
-static bool holds(const char *dir, const char *name)
-{
-	char *path = path_join(dir, name);
-	bool yes = path && file_exists(path);
-
-	free(path);
-	return yes;
-}
-
 /* What --force may replace: an empty folder, shards, a model or an adapter; never other files. */
 static bool is_output(const char *path)
 {
@@ -120,8 +111,8 @@ static bool is_output(const char *path)
 		empty = !strcmp(e->d_name, ".") || !strcmp(e->d_name, "..");
 	if (d)
 		closedir(d);
-	return empty || holds(path, "manifest.json") || holds(path, "config.json") ||
-		holds(path, "adapter_config.json");
+	return empty || dir_has(path, "manifest.json") || dir_has(path, "config.json") ||
+		dir_has(path, "adapter_config.json");
 }
 
 int outdir_open(struct outdir *d, const char *path, bool force, struct err *err)

@@ -274,6 +274,23 @@ changed() { jq -r 'select(.equal | not) | .tensor'; }
 
 # ---- merge ----
 
+@test "a GGUF is known by its bytes, whatever its name; verify sees what follows its last tensor; NaN is no loss" {
+	tune-ckpt convert -q --to gguf -o plain llama
+	tune-ckpt verify plain
+	tune-ckpt inspect plain | grep -q '^tokenizer  *byte-level BPE, gpt2$'
+	tune-ckpt convert -q --to hf -o back plain
+	tune-ckpt diff llama back
+	tune-eval loss -q -m plain "$F/rows.jsonl" | diff - <(tune-eval loss -q -m llama "$F/rows.jsonl")
+	tune-train -q -m plain -o run train.steps=1 "$F/data" >/dev/null && tune-ckpt verify run
+	head -c 100 /dev/zero >>plain
+	run -1 tune-ckpt verify plain
+	[[ "$output" == *"100 bytes follow the last tensor"* ]]
+	run -64 tune-ckpt convert --to hf -o x.gguf llama
+	python3 "$T" edit llama/model.safetensors f32 model.norm.weight 3 nan
+	run -65 --separate-stderr tune-eval loss -q -m llama "$F/rows.jsonl"
+	[[ "$stderr" == *"the loss is no number"* ]]
+}
+
 @test "MUST-8 R1: merge equals peft's, and changes the targets only" {
 	tune-ckpt -q merge -a lora -o m
 	run -1 tune-ckpt diff --json m "$G/lora.merged.safetensors"

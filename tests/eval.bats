@@ -110,6 +110,9 @@ e() { local verb=$1; shift; tune-eval "$verb" -q -m "$F/run" "$@"; }
 	run -64 --separate-stderr e loss --min 3 "$F/rows.jsonl"
 	[[ "$stderr" == *"--min is an option of match, not of loss"* ]]
 	run -64 e match --each - "$F/rows.jsonl"
+	run -64 e loss --per-row --scores - "$F/rows.jsonl"
+	run --separate-stderr -0 tune-eval loss -m "$F/run" --scores - "$F/rows.jsonl"
+	[[ "$stderr" == *"loss 0.0"*" over "*" tokens"* ]]
 	printf '{"prompt": "a"\n' >bad
 	run -65 e loss bad
 	[[ "$output" == *"bad:1:"* ]]

@@ -77,6 +77,17 @@ docs() { tune-stream cat --json "$@" | jq -c 'select(.tag == "PACK") | . as $p |
 	[ "$(docs c/val-*.tns | sort -u | wc -l)" = "$n" ]
 }
 
+@test "a share of texts, and of what is trained as a whole, is held out too" {
+	tok=$TUNE_TOP/tests/golden/chat/tok
+	for i in $(seq 200); do echo '{"text":"The number is '$i'."}'; done >texts.jsonl
+	tune-tokenize -q -m "$tok" -o texts.tns texts.jsonl
+	for seed in 0 1 2; do
+		s -o t$seed shard.val_fraction=0.3 shard.seed=$seed texts.tns
+		n=$(docs t$seed/val-*.tns | wc -l)
+		[ "$n" -gt 40 ] && [ "$n" -lt 80 ]
+	done
+}
+
 @test "a mixture follows its weights by token" {
 	/usr/bin/python3 make.py 400 x.jsonl >x.tns
 	/usr/bin/python3 make.py 400 y.jsonl >y.tns

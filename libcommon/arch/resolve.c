@@ -7,15 +7,6 @@
 #include "libcommon/arch/modelfile.h"
 #include "libcommon/file.h"
 
-static bool holds(const char *dir, const char *name)
-{
-	char *path = path_join(dir, name);
-	bool yes = path && is_file(path);
-
-	free(path);
-	return yes;
-}
-
 /* "step-00000100" and nothing behind it: step-00000100.tmp is one that was not finished. */
 static bool is_step_name(const char *s)
 {
@@ -55,7 +46,7 @@ static char *newest_step(const char *steps, struct err *err)
 			err_oom(err, strlen(steps));
 			break;
 		}
-		if (holds(path, "tune.json")) {
+		if (dir_has(path, "tune.json")) {
 			free(best);
 			best = path;
 		} else {
@@ -79,14 +70,14 @@ char *resolve_checkpoint(const char *path, struct err *err)
 		err_oom(err, strlen(path));
 		goto done;
 	}
-	if (!is_dir(path) || holds(path, "tune.json") || (!is_dir(steps) && !is_dir(latest))) {
+	if (!is_dir(path) || dir_has(path, "tune.json") || (!is_dir(steps) && !is_dir(latest))) {
 		found = mem_strdup(path, err);
 		goto done;
 	}
 	/* The step's own name, so that messages and records say which one it was. */
-	if (holds(latest, "tune.json") && (real = realpath(latest, NULL))) {
+	if (dir_has(latest, "tune.json") && (real = realpath(latest, NULL))) {
 		found = is_step_name(path_base(real)) ? path_join(steps, path_base(real)) : NULL;
-		if (!found || !holds(found, "tune.json")) {
+		if (!found || !dir_has(found, "tune.json")) {
 			free(found);
 			found = mem_strdup(latest, err);
 		}

@@ -34,7 +34,7 @@ struct gguf {
 	const struct kv **by_key;
 	struct tensor *tensors; size_t n;       /* file order */
 	const struct tensor **by_name;
-	uint64_t align;
+	uint64_t align, surplus;
 	struct arena names;
 };
 
@@ -343,6 +343,8 @@ static int read_tensors(struct reader *r, struct gguf *g, uint64_t n, struct err
 			(unsigned long long)(start + end), g->map.size);
 		goto done;
 	}
+	end = (end + g->align - 1) / g->align * g->align;
+	g->surplus = room > end ? room - end : 0;
 	/* an empty tensor may stand where the file ends, even before its padding */
 	for (size_t i = 0; i < n; i++)
 		g->tensors[i].data = g->map.data + (g->tensors[i].bytes ? start + offset[i] : g->map.size);
@@ -350,6 +352,18 @@ static int read_tensors(struct reader *r, struct gguf *g, uint64_t n, struct err
 done:
 	free(offset);
 	return rc;
+}
+
+bool is_gguf(const char *path)
+{
+	FILE *f = has_suffix(path, ".gguf") || !is_file(path) ? NULL : fopen(path, "rb");
+	char magic[4] = "";
+	bool yes = f ? fread(magic, 4, 1, f) == 1 && !memcmp(magic, "GGUF", 4)
+				 : has_suffix(path, ".gguf");
+
+	if (f)
+		fclose(f);
+	return yes;
 }
 
 static int read_all(struct gguf *g, struct err *err)
@@ -409,6 +423,7 @@ void gguf_close(struct gguf *g)
 
 /* ---- look-ups ---- */
 
+uint64_t gguf_surplus(const struct gguf *g) { return g->surplus; }
 size_t gguf_tensor_count(const struct gguf *g)
 {
 	return g->n;

@@ -22,7 +22,10 @@ enum gguf_type {
 /* not NUL-terminated; points into the map */
 struct gguf_str { const char *s; uint64_t n; };
 struct gguf;
+/* By its first bytes, or by its name's suffix. */
+bool is_gguf(const char *path);
 int gguf_open(struct gguf **g, const char *path, struct err *err);
+uint64_t gguf_surplus(const struct gguf *g);   /* bytes after the last tensor and its padding */
 size_t gguf_tensor_count(const struct gguf *g);
 const struct tensor *gguf_tensor_at(const struct gguf *g, size_t i);       /* file order */
 const struct tensor *gguf_tensor_find(const struct gguf *g, const char *name);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "libcommon/file.h"
+#include "libcommon/formats/gguf.h"
 #include "libcommon/text/tok.h"
 
 int tokenizer_open(struct tokenizer **out, const char *path, struct err *err)
@@ -17,7 +18,7 @@ int tokenizer_open(struct tokenizer **out, const char *path, struct err *err)
 		return -1;
 	t->bos = t->eos = t->pad = t->unk = -1;
 	t->trie[0].only = t->trie[1].only = -1;
-	if (has_suffix(path, ".gguf")) {
+	if (is_gguf(path)) {
 		if (!(t->source = mem_strdup(path, err)) || tokenizer_open_gguf(t, path, err) < 0)
 			goto done;
 	} else {

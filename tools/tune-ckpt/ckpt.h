@@ -27,7 +27,6 @@ struct thing {
 const char *kind_name(const struct thing *x);
 /* EX_NOINPUT if path is not there, EX_DATAERR if it is none of these. */
 int kind_of(struct thing *x, const char *path, struct err *err);
-bool dir_has(const char *dir, const char *name);     /* a regular file */
 
 /* ---- adapter.c: a PEFT folder beside its base ---- */
 /* a and b, or full (modules_to_save), or nothing */

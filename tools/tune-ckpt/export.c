@@ -11,6 +11,8 @@
 
 int wants_gguf(const struct args *a, bool *gguf, struct err *err)
 {
+	if (a->to && a->out && !strcmp(a->to, "hf") && has_suffix(a->out, ".gguf"))
+		return err_set(err, EX_USAGE, "--to hf makes a folder, whose name can't end in .gguf");
 	*gguf = a->to ? !strcmp(a->to, "gguf") : has_suffix(a->out, ".gguf");
 	if (a->to && !*gguf && strcmp(a->to, "hf"))
 		return err_set(err, EX_USAGE, "--to '%s' is neither hf nor gguf", a->to);

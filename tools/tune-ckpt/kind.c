@@ -20,15 +20,6 @@ const char *kind_name(const struct thing *x)
 	return names[x->kind][x->checkpoint];
 }
 
-bool dir_has(const char *dir, const char *name)
-{
-	char *path = path_join(dir, name);
-	bool yes = path && is_file(path);
-
-	free(path);
-	return yes;
-}
-
 static bool has_folder(const char *dir, const char *name)
 {
 	char *path = path_join(dir, name);
@@ -72,18 +63,11 @@ static int kind_of_gguf(struct thing *x, const char *path, struct err *err)
 
 int kind_of(struct thing *x, const char *path, struct err *err)
 {
-	struct mapped m;
-	bool gguf;
-
 	*x = (struct thing){0};
 	if (!file_exists(path))
 		return err_set(err, EX_NOINPUT, "cannot open '%s': there is no such file or folder", path);
 	if (is_dir(path))
 		return kind_of_dir(x, path, err);
-	if (file_map(&m, path, err) < 0)
-		return -1;
-	gguf = m.size >= 4 && !memcmp(m.data, "GGUF", 4);
-	file_unmap(&m);
 	x->kind = KIND_TENSORS;
-	return gguf || has_suffix(path, ".gguf") ? kind_of_gguf(x, path, err) : 0;
+	return is_gguf(path) ? kind_of_gguf(x, path, err) : 0;
 }

@@ -49,10 +49,14 @@ static int check_safetensors(const struct safetensors *st, struct verdict *v, st
 	return 0;
 }
 
-static int check_gguf(const struct gguf *g, struct verdict *v, struct err *err)
+static int check_gguf(
+	const struct gguf *g, const char *path, struct verdict *v, struct err *err)
 {
 	static float x[CHUNK];
 
+	if (gguf_surplus(g))
+		return err_set(err, EX_DATAERR, "%s: %llu bytes follow the last tensor", path,
+			(unsigned long long)gguf_surplus(g));
 	for (size_t i = 0; i < gguf_tensor_count(g); i++)
 		if (check_finite(gguf_tensor_at(g, i), v, x, err) < 0)
 			return -1;
@@ -87,7 +91,7 @@ static int check_model(const char *path, struct verdict *v, struct err *err)
 		return -1;
 	rc = check_tokenizer(&m, err);
 	if (rc == 0)
-		rc = m.gguf ? check_gguf(m.gguf, v, err) : check_safetensors(m.st, v, err);
+		rc = m.gguf ? check_gguf(m.gguf, m.gguf_path, v, err) : check_safetensors(m.st, v, err);
 	modelfile_close(&m);
 	return rc;
 }
@@ -184,7 +188,7 @@ static int check_gguf_file(const char *path, struct verdict *v, struct err *err)
 
 	if (rc < 0)
 		return -1;
-	rc = check_gguf(g, v, err);
+	rc = check_gguf(g, path, v, err);
 	gguf_close(g);
 	return rc;
 }

@@ -162,6 +162,7 @@ int verb_loss(struct eval *e, struct err *err)
 {
 	struct items it = {0};
 	struct score total, *per_row = NULL;
+	bool to_stdout = e->o.scores && !strcmp(e->o.scores, "-");
 	int rc;
 
 	if (e->o.each) {
@@ -172,6 +173,8 @@ int verb_loss(struct eval *e, struct err *err)
 				"--each needs the data as operands; standard input holds the events");
 		return follow(e, err);
 	}
+	if (to_stdout && e->o.per_row)
+		return err_set(err, EX_USAGE, "--per-row and --scores - both need standard output");
 	rc = eval_load(e, cfg_str(e->cfg, "model.path"), err);
 	if (!rc)
 		rc = items_read(&it, e, err);
@@ -181,11 +184,14 @@ int verb_loss(struct eval *e, struct err *err)
 		rc = err_set(err, EX_DATAERR, "no token of the data is scored");
 	if (!rc && e->o.per_row)
 		print_rows(&it, per_row);
-	if (!rc && (!e->o.scores || strcmp(e->o.scores, "-")) && (!e->o.per_row || e->tool->json))
+	if (!rc && !to_stdout && (!e->o.per_row || e->tool->json))
 		print_summary(e, &it, &total);
-	if (!rc && e->o.per_row && !e->tool->json)
+	if (!rc && (to_stdout || (e->o.per_row && !e->tool->json)))
 		tool_say(e->tool, "loss %.6f over %llu tokens", total.nll / (double)total.tokens,
 			(unsigned long long)total.tokens);
+	if (!rc && !isfinite(total.nll))
+		rc = err_set(err, EX_DATAERR,
+			"the loss is no number; tune-ckpt verify says whether the model's weights are");
 	free(per_row);
 	items_release(&it);
 	return rc;

@@ -37,12 +37,13 @@ static uint64_t count_trained(const uint8_t *mask, uint32_t n)
 
 /*
  * By a hash of the prompt, the ids before the first trained one, so that equal prompts are never on
- * both sides.
+ * both sides.  Where no more than one stands there (text, whose first token can't be trained) or
+ * nothing is trained, the document is its own prompt.
  */
 static enum split split_of(const struct settings *s, const struct doc *d)
 {
 	const uint8_t *first = memchr(d->mask, 1, d->n);
-	size_t n = first ? (size_t)(first - d->mask) : d->n;
+	size_t n = first && first - d->mask > 1 ? (size_t)(first - d->mask) : d->n;
 	uint32_t key[2], ctr[4] = {0}, out[4];
 	uint64_t h, u;
 

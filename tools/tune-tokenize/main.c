@@ -4,7 +4,7 @@
 int main(int argc, char **argv)
 {
 	const char *out = NULL;
-	bool raw = false, decode = false, force = false;
+	bool raw = false, decode = false, force = false, show;
 	uint64_t samples = UINT64_MAX;
 	const struct opt opts[] = {
 		{ 'm', "model", "MODEL", OPT_KEY, NULL, "model whose tokenizer and chat template are used",
@@ -29,19 +29,15 @@ int main(int argc, char **argv)
 	int rc = -1;
 
 	tool_init(&t, argc, argv);
-	if (!samples) {
+	show = samples != UINT64_MAX;
+	if (!samples)
 		err_set(&err, EX_USAGE, "--preview: at least one sample");
-		return tool_exit(&t, rc, &err);
-	}
-	samples = samples == UINT64_MAX ? 0 : samples;
-	if (raw + decode > 1 || (out && (samples || decode)))
+	else if (raw + decode > 1 || (out && (show || decode)))
 		err_set(&err, EX_USAGE, "--raw, --decode, --preview and -o don't go together like this");
-	else if (tokenize_open(&z, &t, !raw && !decode, &err) < 0)
-		rc = -1;
-	else if (decode)
-		rc = decode_inputs(&z, &err);
-	else
-		rc = samples ? preview(&z, samples, &err) : write_stream(&z, out ? out : "-", force, &err);
+	else if (tokenize_open(&z, &t, !raw && !decode, &err) == 0)
+		rc = decode ? decode_inputs(&z, &err)
+			: show  ? preview(&z, samples, &err)
+					: write_stream(&z, out ? out : "-", force, &err);
 	tokenize_close(&z);
 	return tool_exit(&t, rc, &err);
 }

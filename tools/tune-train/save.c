@@ -42,7 +42,7 @@ static int event(struct run *r, const char *path, bool best, struct err *err)
 int save(struct run *r, bool best, struct err *err)
 {
 	const char *tok = tokenizer_source(r->tok);
-	bool gguf = has_suffix(tok, ".gguf");
+	bool gguf = is_gguf(tok);
 	char *tok_dir = gguf ? NULL : path_dir(tok), *path;
 	struct ckpt_opts o = { .run = r->dir,
 		.base = &r->base,

@@ -173,7 +173,8 @@ static int read_all(struct peft *p, const struct strict *c)
 
 int peft_read(struct peft *p, const char *dir, struct err *err)
 {
-	char *at = resolve_checkpoint(dir, err), *path = at ? path_join(at, "adapter_config.json") : NULL;
+	char *at = resolve_checkpoint(dir, err);
+	char *path = at ? path_join(at, "adapter_config.json") : NULL;
 	struct json_doc doc = {0};
 	int rc = -1;
 

@@ -408,7 +408,9 @@ changed() { jq -r 'select(.equal | not) | .tensor'; }
 	[ "${lines[0]}" = "llama: ok (21 tensors, 166.5 kB)" ]
 	[ "${#lines[@]}" = 6 ]
 	tune-ckpt verify --json llama | jq -e '. == {path: "llama", ok: true, tensors: 21, bytes: 166528}'
-	run -66 tune-ckpt verify nothing
+	run -66 tune-ckpt verify nothing llama
+	[ "${lines[0]}" = "nothing: bad: cannot open 'nothing': there is no such file or folder" ]
+	[[ "${lines[1]}" = "llama: ok ("* ]]
 }
 
 @test "verify: a checkpoint whose file has one changed bit, a missing or an unfinished one" {
@@ -430,6 +432,11 @@ changed() { jq -r 'select(.equal | not) | .tensor'; }
 	mv $d/tune.json kept
 	run -1 tune-ckpt verify run
 	[[ "$output" = *"it is not a complete checkpoint"* ]]
+	run -1 tune-ckpt verify $d
+	[[ "$output" = *"it is not a complete checkpoint"* ]]
+	echo '{' >$d/tune.json
+	tune-ckpt inspect $d | grep '^broken '
+	rm $d/tune.json
 	run -1 tune-ckpt verify --json run llama
 	jq -s -e '.[0].ok == false and (.[0].why | length > 0) and .[1].ok' <<<"$output"
 }
@@ -438,6 +445,10 @@ changed() { jq -r 'select(.equal | not) | .tensor'; }
 	python3 "$T" edit lora/adapter_model.safetensors rows base_model.model.model.layers.0.mlp.up_proj.lora_A.weight 0
 	run -1 tune-ckpt verify lora
 	[[ "$output" = *"up_proj.lora_A.weight' has no elements"* ]]
+	cp -R "$G/lora" nan
+	python3 "$T" edit nan/adapter_model.safetensors f32 base_model.model.model.layers.0.mlp.up_proj.lora_A.weight 0 nan
+	run -65 tune-ckpt merge -m llama -a nan -o m
+	[[ "$output" = *"lora_A.weight' holds 1 numbers that are NaN or Inf" ]] && [ ! -e m ]
 	python3 "$T" edit llama/model.safetensors f32 model.norm.weight 0 inf f32 model.norm.weight 5 nan
 	run -1 tune-ckpt verify llama
 	[ "$output" = "llama: bad: llama/model.safetensors: tensor 'model.norm.weight' holds 2 numbers that are NaN or Inf" ]

@@ -111,6 +111,14 @@ static int find_all(struct adapter *ad, const struct modelfile *m, struct err *e
 	return -1;
 }
 
+static int all_finite(const struct safetensors *st, struct err *err)
+{
+	for (size_t i = 0; i < safetensors_count(st); i++)
+		if (tensor_finite(safetensors_at(st, i), err) < 0)
+			return -1;
+	return 0;
+}
+
 int adapter_open(struct adapter *ad, const char *dir, const struct modelfile *m, struct err *err)
 {
 	*ad = (struct adapter){0};
@@ -123,7 +131,8 @@ int adapter_open(struct adapter *ad, const char *dir, const struct modelfile *m,
 		goto fail;
 	}
 	if (adapter_weights(&ad->st, dir, err) < 0 ||
-		!(ad->at = mem_zalloc(m->ntensors, sizeof(*ad->at), err)) || find_all(ad, m, err) < 0)
+		!(ad->at = mem_zalloc(m->ntensors, sizeof(*ad->at), err)) || find_all(ad, m, err) < 0 ||
+		all_finite(ad->st, err) < 0)
 		goto fail;
 	ad->scale = peft_scale(&ad->peft);
 	return 0;

@@ -23,6 +23,7 @@ enum kind { KIND_MODEL, KIND_GGUF, KIND_ADAPTER, KIND_ADAPTER_GGUF, KIND_TENSORS
 struct thing {
 	enum kind kind;
 	bool checkpoint;       /* a folder with a tune.json: a step of a run */
+	bool unfinished;       /* one with a step's state, but no tune.json */
 };
 const char *kind_name(const struct thing *x);
 /* EX_NOINPUT if path is not there, EX_DATAERR if it is none of these. */
@@ -39,7 +40,7 @@ struct adapter {
 };
 /*
  * Every tensor must have its place and its shape, every target its pair (R4): all that is wrong is
- * listed.
+ * listed; and every number be finite.
  */
 int adapter_open(struct adapter *ad, const char *dir, const struct modelfile *m, struct err *err);
 void adapter_close(struct adapter *ad);
@@ -61,6 +62,8 @@ int weights_init(struct weights *w, const struct modelfile *m, const struct adap
 /* All bytes of tensor i as type t.  EX_DATAERR names a tensor whose numbers t can't hold. */
 int weights_put(struct weights *w, size_t i, enum dtype t, put_fn *put, void *ctx, struct err *err);
 void weights_release(struct weights *w);
+/* EX_DATAERR says how many of its numbers are NaN or Inf. */
+int tensor_finite(const struct tensor *t, struct err *err);
 
 /* ---- writers of whole models ---- */
 struct job {

@@ -193,7 +193,7 @@ static void tell_state(struct report *r, const char *dir)
 	free(path);
 }
 
-/* The base's identity as tune.json records it; what it lists is verify's to check. */
+/* The base's identity as tune.json records it; whether its list holds is verify's to check. */
 static void tell_origin(struct report *r, const char *dir)
 {
 	char *path = path_join(dir, "tune.json");
@@ -203,7 +203,7 @@ static void tell_origin(struct report *r, const char *dir)
 
 	if (path && is_file(path)) {
 		if (json_parse_file(&doc, path, STATE_MAX, &err) < 0)
-			report_str(r, "base_identity", err.msg);
+			report_str(r, "broken", err.msg);
 		else if (json_is(base = json_get(&doc.root, "base"), JSON_STR) && base->n)
 			report_str(r, "base_identity", base->s);
 		tell_state(r, dir);

@@ -32,6 +32,7 @@ static bool has_folder(const char *dir, const char *name)
 static int kind_of_dir(struct thing *x, const char *path, struct err *err)
 {
 	x->checkpoint = dir_has(path, "tune.json");
+	x->unfinished = !x->checkpoint && has_folder(path, "state");
 	if (dir_has(path, "adapter_config.json"))
 		x->kind = KIND_ADAPTER;
 	else if (dir_has(path, "config.json"))

@@ -18,11 +18,14 @@ static void label(struct report *r, const char *name)
 	buf_printf(&r->b, "%-*s", INDENT, name);
 }
 
-/* What comes from a file may hold terminal escapes. */
+/* What comes from a file may hold terminal escapes.  Further lines stand below the first. */
 static void put_clean(struct buf *b, const char *s)
 {
 	for (; *s; s++)
-		buf_putc(b, (unsigned char)*s < 32 || *s == 127 ? '?' : *s);
+		if (*s == '\n')
+			buf_printf(b, "\n%*s", INDENT, "");
+		else
+			buf_putc(b, (unsigned char)*s < 32 || *s == 127 ? '?' : *s);
 }
 
 void report_str(struct report *r, const char *name, const char *value)

@@ -3,7 +3,6 @@
  * that fit together.
  */
 #include <dirent.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,37 +13,17 @@
 #include "libcommon/tunejson.h"
 #include "tools/tune-ckpt/verify.h"
 
-enum { CHUNK = 1 << 16 };
-
-static int check_finite(const struct tensor *t, struct verdict *v, float *x, struct err *err)
+static int check_finite(const struct tensor *t, struct verdict *v, struct err *err)
 {
-	size_t block = (size_t)dtype_info[t->dtype].block, size = (size_t)dtype_info[t->dtype].bytes,
-		   n = t->bytes / size * block;
-	uint64_t bad = 0;
-
 	v->tensors++;
 	v->bytes += t->bytes;
-	if (!dtype_is_float(t->dtype) && block == 1)
-		return 0;
-	for (size_t at = 0; at < n; at += CHUNK) {
-		size_t k = n - at < CHUNK ? n - at : CHUNK;
-
-		dtype_to_f32(t->dtype, t->data + at / block * size, k, x);
-		for (size_t i = 0; i < k; i++)
-			bad += !isfinite(x[i]);
-	}
-	if (bad)
-		return err_set(err, EX_DATAERR, "%s: tensor '%s' holds %llu numbers that are NaN or Inf",
-			t->file, t->name, (unsigned long long)bad);
-	return 0;
+	return tensor_finite(t, err);
 }
 
 static int check_safetensors(const struct safetensors *st, struct verdict *v, struct err *err)
 {
-	static float x[CHUNK];
-
 	for (size_t i = 0; i < safetensors_count(st); i++)
-		if (check_finite(safetensors_at(st, i), v, x, err) < 0)
+		if (check_finite(safetensors_at(st, i), v, err) < 0)
 			return -1;
 	return 0;
 }
@@ -52,13 +31,11 @@ static int check_safetensors(const struct safetensors *st, struct verdict *v, st
 static int check_gguf(
 	const struct gguf *g, const char *path, struct verdict *v, struct err *err)
 {
-	static float x[CHUNK];
-
 	if (gguf_surplus(g))
 		return err_set(err, EX_DATAERR, "%s: %llu bytes follow the last tensor", path,
 			(unsigned long long)gguf_surplus(g));
 	for (size_t i = 0; i < gguf_tensor_count(g); i++)
-		if (check_finite(gguf_tensor_at(g, i), v, x, err) < 0)
+		if (check_finite(gguf_tensor_at(g, i), v, err) < 0)
 			return -1;
 	return 0;
 }
@@ -248,7 +225,7 @@ int verify_path(const char *path, struct verdict *v, struct err *err)
 	struct thing x;
 	int rc = kind_of(&x, path, &v->why);
 
-	if (rc == 0 && x.checkpoint)
+	if (rc == 0 && (x.checkpoint || x.unfinished))
 		rc = check_step(path, v, &v->why);
 	else if (rc == 0)
 		rc = x.kind == KIND_RUN           ? check_run(path, v, &v->why)
@@ -271,9 +248,14 @@ static void print_verdict(const struct tool *t, const char *path, const struct v
 
 	if (!t->json) {
 		size_text(v->bytes, size);
-		if (v->why.code)
-			printf("%s: bad: %s\n", path, v->why.msg);
-		else
+		/* a line of the reason after the other */
+		for (const char *s = v->why.msg; v->why.code && *s; s += *s == '\n') {
+			size_t n = strcspn(s, "\n");
+
+			printf("%s: bad: %.*s\n", path, (int)n, s);
+			s += n;
+		}
+		if (!v->why.code)
 			printf("%s: ok (%llu tensors, %s)\n", path, (unsigned long long)v->tensors, size);
 		return;
 	}
@@ -294,6 +276,7 @@ static void print_verdict(const struct tool *t, const char *path, const struct v
 int verb_verify(const struct tool *t, const struct args *a, struct err *err)
 {
 	int bad = 0;
+	bool missing = false;
 
 	if (a->each && (t->argc || strcmp(a->each, "-")))
 		return err_set(err, EX_USAGE,
@@ -308,12 +291,9 @@ int verb_verify(const struct tool *t, const struct args *a, struct err *err)
 
 		if (verify_path(t->argv[i], &v, err) < 0)
 			return -1;
-		if (v.why.code == EX_NOINPUT && !file_exists(t->argv[i])) {
-			*err = v.why;
-			return -1;
-		}
 		print_verdict(t, t->argv[i], &v);
 		bad += v.why.code != 0;
+		missing = missing || (v.why.code && !file_exists(t->argv[i]));
 	}
-	return bad ? EX_CHECK_FAILED : 0;
+	return missing ? EX_NOINPUT : bad ? EX_CHECK_FAILED : 0;
 }

@@ -6,7 +6,30 @@
 #include "libcommon/pool.h"
 #include "tools/tune-ckpt/ckpt.h"
 
-enum { CHUNK = 1 << 20 };   /* elements, or one row (one head of rows) if that is more */
+/* elements, or one row (one head of rows) if that is more; of a look at the numbers */
+enum { CHUNK = 1 << 20, LOOK = 1 << 14 };
+
+int tensor_finite(const struct tensor *t, struct err *err)
+{
+	size_t block = (size_t)dtype_info[t->dtype].block, size = (size_t)dtype_info[t->dtype].bytes,
+		   n = t->bytes / size * block;
+	uint64_t bad = 0;
+	float x[LOOK];
+
+	if (!dtype_is_float(t->dtype) && block == 1)
+		return 0;
+	for (size_t at = 0; at < n; at += LOOK) {
+		size_t k = n - at < LOOK ? n - at : LOOK;
+
+		dtype_to_f32(t->dtype, t->data + at / block * size, k, x);
+		for (size_t i = 0; i < k; i++)
+			bad += !isfinite(x[i]);
+	}
+	if (bad)
+		return err_set(err, EX_DATAERR, "%s: tensor '%s' holds %llu numbers that are NaN or Inf",
+			t->file, t->name, (unsigned long long)bad);
+	return 0;
+}
 
 int weights_init(struct weights *w, const struct modelfile *m, const struct adapter *ad, bool gguf,
 	struct err *err)

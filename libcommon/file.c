@@ -98,6 +98,26 @@ void file_unmap(struct mapped *m)
 	*m = (struct mapped){0};
 }
 
+int file_peek(struct peeked *p, const char *path, struct err *err)
+{
+	ssize_t got = 1;
+
+	*p = (struct peeked){ .path = path, .fd = STDIN_FILENO };
+	if (strcmp(path, "-") && (p->fd = open(path, O_RDONLY | O_CLOEXEC)) < 0)
+		return err_errno(err, EX_NOINPUT, "cannot open '%s'", path);
+	while (p->n < sizeof(p->head) && got) {
+		got = read(p->fd, p->head + p->n, sizeof(p->head) - p->n);
+		if (got < 0 && errno != EINTR) {
+			err_errno(err, EX_IOERR, "cannot read '%s'", path);
+			if (p->fd != STDIN_FILENO)
+				close(p->fd);
+			return -1;
+		}
+		p->n += got > 0 ? (size_t)got : 0;
+	}
+	return 0;
+}
+
 bool file_exists(const char *path)
 {
 	struct stat st;

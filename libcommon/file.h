@@ -16,6 +16,13 @@ void file_unmap(struct mapped *m);
 /* Give back the memory of a part of a map that was read; if touched it is read again. */
 void file_forget(const void *part, size_t n);
 
+/*
+ * An input opened once, to choose its reader by its first bytes; the reader takes it over with
+ * them (a pipe can't be read twice).  "-" is standard input.
+ */
+struct peeked { const char *path; int fd; unsigned char head[8]; size_t n; };
+int file_peek(struct peeked *p, const char *path, struct err *err);
+
 bool file_exists(const char *path);
 bool is_dir(const char *path);
 bool is_file(const char *path);

@@ -40,6 +40,45 @@ e() { local verb=$1; shift; tune-eval "$verb" -q -m "$F/run" "$@"; }
 	e loss --scores - moved.tns | tune-stream cat --json | jq -s -e 'map(select(.tag == "SCOR") | .seq) | .[1:] == [range(8; 15)]'
 }
 
+@test "a token stream or rows come from a pipe as from a file" {
+	tune-tokenize -q -m "$F/model" -o t.tns "$F/rows.jsonl"
+	e loss --json t.tns | jq -c '[.loss, .tokens, .rows]' >want
+	e loss --json <t.tns | jq -c '[.loss, .tokens, .rows]' | cmp - want
+	cat t.tns | e loss --json - | jq -c '[.loss, .tokens, .rows]' | cmp - want
+	e loss --json <(cat t.tns) | jq -c '[.loss, .tokens, .rows]' | cmp - want
+	e loss --json <(cat "$F/rows.jsonl") | jq -c '[.loss, .tokens, .rows]' | cmp - want
+	e loss --json <"$F/rows.jsonl" | jq -c '[.loss, .tokens, .rows]' | cmp - want
+}
+
+# each record's seq and number of tokens
+shape() { tune-stream cat --json "$@" | jq -c 'select(has("seq")) | [.seq, (.ids // .logp | length)]'; }
+
+@test "scores stand beside their records: several inputs, packs, split documents, windows, cut contexts" {
+	tune-tokenize -q -m "$F/model" -o t.tns "$F/rows.jsonl"
+	e loss --scores two.tns t.tns t.tns
+	tune-stream check two.tns
+	shape t.tns t.tns | cmp - <(shape two.tns)
+	tune-shard -q -o - shard.seq_len=12 shard.overlong=split t.tns >p.tns
+	e loss --scores packs.tns p.tns
+	tune-stream check packs.tns
+	shape p.tns | cmp - <(shape packs.tns)
+	cp -RL "$F/run/latest" small
+	jq '.max_position_embeddings = 24' small/config.json >c && mv c small/config.json
+	printf '{"text":"%060d"}\n' 7 >text.jsonl
+	printf '{"prompt":"%060d","completion":"ab"}\n' 7 8 >cut.jsonl
+	for f in text cut; do
+		tune-tokenize -q -m small -o $f.tns $f.jsonl
+		tune-eval loss -m small --json --scores $f.scor $f.jsonl >$f.json
+		shape $f.tns | jq -s -e 'map(.[1]) | min > 24'
+		shape $f.tns | cmp - <(shape $f.scor)
+		tune-stream cat --json $f.scor | jq -s -e --slurpfile sum $f.json '[.[] | select(has("logp")) | .logp[]] | (map(select(. != 0)) | length == $sum[0].tokens)
+			and (add + $sum[0].loss * $sum[0].tokens | fabs) < 1e-3'
+	done
+	jq -e '.cut == 2' cut.json
+	# what is scored stands at its own place: the mask's
+	tune-stream cat --json cut.scor | jq -c 'select(has("logp")) | [.logp[] | . != 0]' | cmp - <(tune-stream cat --json cut.tns | jq -c 'select(has("mask")) | [.mask[] | . == 1]')
+}
+
 @test "per-token scores are a stream whose sums are the rows'" {
 	e loss --scores s.tns "$F/rows.jsonl" >/dev/null
 	tune-stream check s.tns

@@ -51,6 +51,45 @@ with() { sed "$1" lines | tune-stream encode; }
 	run -65 tune-stream cat a.tns other.tns
 }
 
+@test "check finds a seq that stands twice, counts parts, and gives the hash that one part would have" {
+	run -65 bash -c "$(declare -f with); with 's/\"seq\":2/\"seq\":0/' | tune-stream check"
+	[[ "$output" = *"two records have seq 0, which must be unique" ]]
+	cat a.tns a.tns >aa
+	run -0 tune-stream check aa
+	[[ "$output" = "aa: ok: toks, 8 records in 2 parts, 16 tokens, "* ]]
+	[ "$(tune-stream check --json aa | jq -r .xxh64)" = "$(tune-stream cat aa | tune-stream check --json | jq -r .xxh64)" ]
+	tune-stream check --json a.tns | jq -e '.parts == 1'
+	tune-stream cat aa | tune-stream check --json | jq -e '.parts == 1 and .records == 8'
+}
+
+@test "whole numbers of 64 bits survive the JSON form, whatever the program between does to numbers" {
+	/usr/bin/python3 -c '
+import msgpack
+r = list(msgpack.Unpacker(open("a.tns", "rb")))
+r[1][1]["big"] = [2**64 - 1, 2**63, 2**53 + 1, -2**63, 2**53, -5]
+r[-1][1] = {"n": 4}
+open("big.tns", "wb").write(b"".join(msgpack.packb(x) for x in r))'
+	tune-stream cat --json big.tns | jq -c . | tune-stream encode >again.tns
+	/usr/bin/python3 -c '
+import msgpack
+assert list(msgpack.Unpacker(open("again.tns", "rb")))[1][1]["big"] == [2**64 - 1, 2**63, 2**53 + 1, -2**63, 2**53, -5]'
+	for bad in '""' '"1x"' '"-"' '"18446744073709551616"' 7; do
+		run -65 bash -c "sed 's/\"extra\":7/\"extra\":{\"\$int\":$bad}/' lines | tune-stream encode"
+		[[ "$output" = *"'\$int' must hold the digits"* ]]
+	done
+}
+
+@test "encode of a stream, index of standard input or of a link say what to do" {
+	run -65 tune-stream encode a.tns
+	[[ "$output" = *"a.tns: this is a token stream already; encode reads the lines of"* ]]
+	run -64 tune-stream index - <a.tns
+	[[ "$output" = *"write it to a file first"* ]]
+	ln -s a.tns link
+	tune-stream index link
+	[ -L link ]
+	[ "$(head -c 4 a.tns | od -An -tx1 | tr -d ' ')" = 28b52ffd ]
+}
+
 @test "what does not hold is refused, by record" {
 	run -65 bash -c "$(declare -f with); with 's/\"mask\":\[0,1,1\]/\"mask\":[1,1,1]/' | tune-stream check"
 	run -65 bash -c "$(declare -f with); with 's/299/300/' | tune-stream check"

@@ -24,6 +24,19 @@ int bytes_open(struct bytes *b, const char *path, struct err *err)
 	return 0;
 }
 
+static int span_room(struct span *s, size_t need, struct err *err);
+
+int bytes_take(struct bytes *b, const struct peeked *p, struct err *err)
+{
+	*b = (struct bytes){ .fd = p->fd };
+	b->name = p->fd == STDIN_FILENO ? "standard input" : p->path;
+	if (span_room(&b->raw, p->n, err) < 0)
+		return -1;
+	memcpy(b->raw.p, p->head, p->n);
+	b->raw.end = p->n;
+	return 0;
+}
+
 void bytes_close(struct bytes *b)
 {
 	if (b->fd > STDIN_FILENO)

@@ -1,6 +1,8 @@
 #include "libcommon/stream/internal.h"
 
+#include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static int put_any(msgpack_packer *pk, const struct json *v, struct err *err);
@@ -44,6 +46,24 @@ static int put_base64(
 	return rc;
 }
 
+static int put_int(msgpack_packer *pk, const struct json *text, struct err *err)
+{
+	const char *s = json_is(text, JSON_STR) ? text->s : "";
+	char *end;
+
+	errno = 0;
+	if (s[0] == '-' && s[1] >= '0' && s[1] <= '9')
+		msgpack_pack_int64(pk, strtoll(s, &end, 10));
+	else if (s[0] >= '0' && s[0] <= '9')
+		msgpack_pack_uint64(pk, strtoull(s, &end, 10));
+	else
+		errno = EINVAL;
+	if (errno || (size_t)(end - s) != text->n)
+		return err_set(
+			err, EX_DATAERR, "'$int' must hold the digits of a whole number of at most 64 bits");
+	return 0;
+}
+
 /* An object with one name that begins with '$'. */
 static int put_special(msgpack_packer *pk, const struct json_member *m, struct err *err)
 {
@@ -55,8 +75,10 @@ static int put_special(msgpack_packer *pk, const struct json_member *m, struct e
 	if (!strcmp(form, "$ext") && v->type == JSON_ARR && v->n == 2 && v->items[0].type == JSON_INT &&
 	    v->items[0].i >= -128 && v->items[0].i <= 127)
 		return put_base64(pk, form, &v->items[1], (int)v->items[0].i, err);
+	if (!strcmp(form, "$int"))
+		return put_int(pk, v, err);
 	return err_set(err, EX_DATAERR,
-		"'%.40s' is not one of \"$bin\", \"$str\", \"$ext\": [type, base64]", form);
+		"'%.40s' is not one of \"$bin\", \"$str\", \"$int\", \"$ext\": [type, base64]", form);
 }
 
 static int put_members(msgpack_packer *pk, const struct json *obj, const struct field *fields,

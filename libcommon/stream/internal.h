@@ -5,6 +5,7 @@
 #include <zstd.h>
 
 #include "libcommon/arena.h"
+#include "libcommon/file.h"
 #include "libcommon/stream/stream.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
@@ -38,6 +39,7 @@ struct bytes {
 	struct span raw, dec;   /* as read; decompressed */
 };
 int bytes_open(struct bytes *b, const char *path, struct err *err);
+int bytes_take(struct bytes *b, const struct peeked *p, struct err *err);
 /* Have at least `need` bytes at bytes_at: 1; the input ended before that: 0; -1. */
 int bytes_want(struct bytes *b, size_t need, struct err *err);
 /* At the start of a segment: look whether plain or zstd bytes follow. */

@@ -14,6 +14,7 @@ struct stream_in {
 	struct hash64_state *seg_hash, *all_hash;
 	struct stream_totals seg, done; /* of the open segment; of the finished ones */
 	uint64_t index;                 /* of the next record */
+	uint64_t parts;                 /* segments begun */
 };
 
 const char *stream_in_name(const struct stream_in *in)
@@ -35,6 +36,11 @@ struct stream_totals stream_in_totals(const struct stream_in *in)
 uint64_t stream_in_running_hash(const struct stream_in *in)
 {
 	return hash64_value(in->all_hash);
+}
+
+uint64_t stream_in_parts(const struct stream_in *in)
+{
+	return in->parts;
 }
 
 /* "NAME: record N: " in front. */
@@ -147,6 +153,7 @@ static int begin_segment(
 		rc = 0;
 	}
 	in->started = in->open = true;
+	in->parts++;
 	in->done.n += in->seg.n;
 	in->done.tokens += in->seg.tokens;
 	in->done.trained += in->seg.trained;
@@ -171,7 +178,15 @@ static int end_segment(struct stream_in *in, const msgpack_object *map, struct e
 	return 0;
 }
 
-int stream_in_open(struct stream_in **out, const char *path, struct err *err)
+bool stream_begins(const void *p, size_t n)
+{
+	return n >= 4 && (!memcmp(p, "\x92\xa4TUNE", n < 6 ? n : 6) ||
+						 !memcmp(p, "\x28\xb5\x2f\xfd", 4));
+}
+
+/* path, or what has been opened already */
+static int start(
+	struct stream_in **out, const char *path, const struct peeked *p, struct err *err)
 {
 	struct stream_in *in = mem_zalloc(1, sizeof(*in), err);
 	const msgpack_object *map;
@@ -181,7 +196,7 @@ int stream_in_open(struct stream_in **out, const char *path, struct err *err)
 	if (!in)
 		return -1;
 	in->b.fd = -1;
-	if (bytes_open(&in->b, path, err) < 0 || !(in->seg_hash = hash64_new(err)) ||
+	if ((p ? bytes_take(&in->b, p, err) : bytes_open(&in->b, path, err)) < 0 || !(in->seg_hash = hash64_new(err)) ||
 		!(in->all_hash = hash64_new(err)) || next_value(in, &r, &map, err) < 0)
 		goto fail;
 	if (begin_segment(in, &r, map, err) < 0) {
@@ -195,6 +210,16 @@ int stream_in_open(struct stream_in **out, const char *path, struct err *err)
 fail:
 	stream_in_close(in);
 	return -1;
+}
+
+int stream_in_open(struct stream_in **in, const char *path, struct err *err)
+{
+	return start(in, path, NULL, err);
+}
+
+int stream_in_take(struct stream_in **in, const struct peeked *p, struct err *err)
+{
+	return start(in, NULL, p, err);
 }
 
 int stream_in_onto(struct stream_in *in, const struct stream_header *known, const char *known_name,

@@ -396,6 +396,7 @@ int decode_record(struct decoder *d, const msgpack_object *map, struct record *r
 	for (i = 0; fields[i].name; i++)
 		if (!v[i].seen)
 			return err_set(err, EX_DATAERR, "no '%s'", fields[i].name);
+	r->seq = v[0].u;
 	if (finish(r, v, extra, err) < 0)
 		return -1;
 	return d->kind != KIND_TENS && (d->src_map || d->seq_base) ? rewrite(d, map, r, err) : 0;

@@ -97,6 +97,7 @@ struct record {
 	/* over all records of the file, from 0 (TUNE of the first segment) */
 	uint64_t index;
 	uint64_t tokens, trained;        /* what TEND counts: ids (logp of a SCOR), ones in masks */
+	uint64_t seq;                    /* of all kinds but TENS */
 	/* decoded when tag is TOKS, PACK, SCOR */
 	union { struct rec_toks toks; struct rec_pack pack; struct rec_scor scor; };
 };
@@ -109,6 +110,11 @@ struct stream_totals { uint64_t n, tokens, trained, xxh64; };
 struct stream_in;
 /* "-" is standard input.  Reads the first header, so that *stream_in_header is there at once. */
 int stream_in_open(struct stream_in **in, const char *path, struct err *err);
+/* The first bytes of a token stream, plain or in zstd. */
+bool stream_begins(const void *p, size_t n);
+/* Take over an input that file_peek has opened; its path must outlive the reader. */
+struct peeked;
+int stream_in_take(struct stream_in **in, const struct peeked *p, struct err *err);
 /* of the current segment */
 const struct stream_header *stream_in_header(const struct stream_in *in);
 /*
@@ -123,6 +129,8 @@ int stream_next(struct stream_in *in, struct record *r, struct err *err);
 struct stream_totals stream_in_totals(const struct stream_in *in);
 /* For tune-train --resume: xxh64 over the raw bytes of all data records returned so far. */
 uint64_t stream_in_running_hash(const struct stream_in *in);
+/* segments begun so far: more than one after cat a b */
+uint64_t stream_in_parts(const struct stream_in *in);
 /*
  * True if the next record is not here yet and its writer would have to be waited for: flush what
  * you hold.
@@ -214,8 +222,8 @@ void stream_out_close(struct stream_out *o);
  * The JSON form: an object a record, "tag" first, then its fields in their order; known bins are
  * arrays of numbers, others
  * {"$bin": "base64"}; a string that is not UTF-8 is {"$str": "base64"}, an ext value {"$ext":
- * [type, "base64"]}; a float that is no finite number is "nan", "inf" or "-inf".  No line feed is
- * written.
+ * [type, "base64"]}, a whole number beyond 2^53 {"$int": "digits"}; a float that is no finite
+ * number is "nan", "inf" or "-inf".  No line feed is written.
  */
 int stream_header_json(const struct stream_header *h, struct buf *out, struct err *err);
 int stream_record_json(const struct record *r, struct buf *out, struct err *err);

@@ -1,6 +1,7 @@
 #include "libcommon/stream/internal.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "libcommon/utf8.h"
@@ -66,6 +67,26 @@ static int put_ext(struct json_w *w, const msgpack_object *o, struct err *err)
 	return rc;
 }
 
+/* Beyond 2^53 programs that read JSON round: {"$int": "18446744073709551615"}. */
+static void put_int(struct json_w *w, const msgpack_object *o)
+{
+	bool negative = o->type == MSGPACK_OBJECT_NEGATIVE_INTEGER;
+	char text[24];
+
+	if (negative ? o->via.i64 >= -(INT64_C(1) << 53) : o->via.u64 <= UINT64_C(1) << 53) {
+		json_w_int(w, o->via.i64);
+		return;
+	}
+	if (negative)
+		snprintf(text, sizeof(text), "%lld", (long long)o->via.i64);
+	else
+		snprintf(text, sizeof(text), "%llu", (unsigned long long)o->via.u64);
+	json_w_obj(w);
+	json_w_name(w, "$int");
+	json_w_str(w, text);
+	json_w_end(w);
+}
+
 static int put_map(
 	struct json_w *w, const msgpack_object *map, const struct field *fields, struct err *err);
 
@@ -82,13 +103,8 @@ static int put_any(struct json_w *w, const msgpack_object *o, struct err *err)
 		json_w_bool(w, o->via.boolean);
 		return 0;
 	case MSGPACK_OBJECT_POSITIVE_INTEGER:
-		if (o->via.u64 > INT64_MAX)
-			return err_set(err, EX_DATAERR, "%llu is more than a number of the JSON form holds",
-				(unsigned long long)o->via.u64);
-		json_w_int(w, (int64_t)o->via.u64);
-		return 0;
 	case MSGPACK_OBJECT_NEGATIVE_INTEGER:
-		json_w_int(w, o->via.i64);
+		put_int(w, o);
 		return 0;
 	case MSGPACK_OBJECT_FLOAT32:
 	case MSGPACK_OBJECT_FLOAT64:

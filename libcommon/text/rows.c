@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libcommon/file.h"
 #include "libcommon/text/rows_int.h"
 
 struct row_parser {
@@ -60,7 +61,8 @@ void row_parser_free(struct row_parser *p)
 	free(p);
 }
 
-int rows_open(struct rows **out, const char *path, const struct config *cfg, struct err *err)
+static int start(struct rows **out, const char *path, const struct peeked *p,
+	const struct config *cfg, struct err *err)
 {
 	struct rows *r = mem_zalloc(1, sizeof(*r), err);
 
@@ -70,12 +72,22 @@ int rows_open(struct rows **out, const char *path, const struct config *cfg, str
 	r->in.fd = -1;
 	r->shape = shape_by_name(cfg_str(cfg, "data.format"));
 	if (columns_read(&r->columns, cfg, err) < 0 || row_parser_new(&r->parser, err) < 0 ||
-	    input_open(&r->in, path, r->shape == SHAPE_TEXT, err) < 0) {
+	    input_open(&r->in, path, p, r->shape == SHAPE_TEXT, err) < 0) {
 		rows_close(r);
 		return -1;
 	}
 	*out = r;
 	return 0;
+}
+
+int rows_open(struct rows **r, const char *path, const struct config *cfg, struct err *err)
+{
+	return start(r, path, NULL, cfg, err);
+}
+
+int rows_take(struct rows **r, const struct peeked *p, const struct config *cfg, struct err *err)
+{
+	return start(r, p->path, p, cfg, err);
 }
 
 void rows_close(struct rows *r)

@@ -39,6 +39,10 @@ struct row {
 struct rows;
 /* "-" = stdin */
 int rows_open(struct rows **r, const char *path, const struct config *cfg, struct err *err);
+/* Take over an input that file_peek has opened. */
+struct peeked;
+int rows_take(
+	struct rows **r, const struct peeked *p, const struct config *cfg, struct err *err);
 /*
  * 1: *row; 0: end; -1: the file can't be read on (I/O, a broken array); -2: this row is bad
  * ("FILE:LINE: why"), the next may be good. Views last until the next call.

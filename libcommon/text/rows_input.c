@@ -13,7 +13,19 @@
 
 enum { CHUNK = 1 << 20 };
 
-int input_open(struct input *in, const char *path, bool text, struct err *err)
+static int put_head(struct input *in, const struct peeked *p, struct err *err)
+{
+	if (grow(&in->p, &in->cap, p->n + 1, 1, err) < 0)
+		return -1;
+	memcpy(in->p, p->head, p->n);
+	hash64_add(in->hash, p->head, p->n);
+	in->n = p->n;
+	in->bytes = p->n;
+	return 0;
+}
+
+int input_open(struct input *in, const char *path, const struct peeked *p, bool text,
+	struct err *err)
 {
 	bool is_stdin = !strcmp(path, "-");
 	struct stat st;
@@ -26,12 +38,14 @@ int input_open(struct input *in, const char *path, bool text, struct err *err)
 		err_set(err, EX_NOINPUT, "'%s' is a folder, not a file of rows", path);
 		goto fail;
 	}
-	in->fd = is_stdin ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
+	in->fd = is_stdin ? dup(STDIN_FILENO) : p ? p->fd : open(path, O_RDONLY | O_CLOEXEC);
 	if (in->fd < 0 || fstat(in->fd, &st) < 0) {
 		err_errno(err, EX_NOINPUT, "cannot open '%s'", in->name);
 		goto fail;
 	}
 	in->may_block = !S_ISREG(st.st_mode);
+	if (p && put_head(in, p, err) < 0)
+		goto fail;
 	return 0;
 fail:
 	input_release(in);

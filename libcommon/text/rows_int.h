@@ -17,7 +17,9 @@ struct input {
 	uint64_t bytes, line, index;   /* line: of pos, from 1; index: rows returned */
 	struct hash64_state *hash;
 };
-int input_open(struct input *in, const char *path, bool text, struct err *err);
+/* p: NULL, or path opened already */
+int input_open(struct input *in, const char *path, const struct peeked *p, bool text,
+	struct err *err);
 /* As rows_read; fills text, n, line and file_line of *raw. */
 int input_next(struct input *in, struct raw_row *raw, struct err *err);
 bool input_would_block(const struct input *in);

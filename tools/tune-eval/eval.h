@@ -64,21 +64,26 @@ int verb_match(struct eval *e, struct err *err);
 int verb_chat(struct eval *e, struct err *err);
 
 /* ---- samples.c: what loss scores ---- */
-/* row: items of one row share it (windows of a long text) */
+/*
+ * row: items of one row share it (windows of a long text).  seq is of the record that the item is
+ * from, as 'tune-stream cat' of all operands numbers them, rows being counted; token i > 0 of the
+ * item is token shift + i of that record's `whole` ones (a pack has several rows).
+ */
 struct item {
 	uint32_t *ids;
 	uint8_t *mask;
-	size_t n;
+	size_t n, shift, whole;
 	uint32_t src;
 	uint64_t line, seq;
-	uint64_t row;
+	uint64_t row, record;
 };
 struct items {
 	struct item *item; size_t n, cap;
 	char **inputs; size_t ninputs, inputs_cap;
-	size_t longest;
+	size_t longest, longest_record;
+	uint64_t seq0, seq_end;        /* where this operand's begin; above every one so far */
 	/* contexts cut from the left; rows whose answer is longer than the window; bad rows skipped */
-	uint64_t rows, cut, invalid, skipped;
+	uint64_t rows, cut, invalid, skipped, records;
 };
 int items_read(struct items *it, struct eval *e, struct err *err);
 void items_release(struct items *it);

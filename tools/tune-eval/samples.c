@@ -1,9 +1,7 @@
 /* What loss scores: rows, or the documents of token streams and shard folders, as ids and masks. */
 #include <dirent.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "eval.h"
 #include "libcommon/file.h"
@@ -55,6 +53,8 @@ static int push(struct items *it, const struct item *like, const uint32_t *ids, 
 	it->n++;
 	if (n > it->longest)
 		it->longest = n;
+	if (o->whole > it->longest_record)
+		it->longest_record = o->whole;
 	return 0;
 }
 
@@ -64,10 +64,10 @@ static int push(struct items *it, const struct item *like, const uint32_t *ids, 
  * scored exactly once; else the context is cut from the left, keeping its first token (BOS) and
  * every trained token; an answer longer than the window makes the row invalid (fault E6).
  */
-static int add(struct items *it, const struct item *like, const uint32_t *ids, const uint8_t *mask,
+static int add(struct items *it, struct item like, const uint32_t *ids, const uint8_t *mask,
 	size_t n, size_t window, struct err *err)
 {
-	size_t first = 0, trained = 0, keep;
+	size_t first = 0, trained = 0, keep, shift = like.shift;
 	int rc = 0;
 
 	while (first < n && !mask[first])
@@ -75,10 +75,12 @@ static int add(struct items *it, const struct item *like, const uint32_t *ids, c
 	for (size_t i = first; i < n; i++)
 		trained += mask[i];
 	if (n <= window) {
-		rc = push(it, like, ids, mask, n, err);
+		rc = push(it, &like, ids, mask, n, err);
 	} else if (first <= 1 && trained == n - first) {
-		for (size_t at = 0; !rc && at + 1 < n; at += window - 1)
-			rc = push(it, like, ids + at, mask + at, n - at < window ? n - at : window, err);
+		for (size_t at = 0; !rc && at + 1 < n; at += window - 1) {
+			like.shift = shift + at;
+			rc = push(it, &like, ids + at, mask + at, n - at < window ? n - at : window, err);
+		}
 	} else if (n - first >= window) {
 		it->invalid++;
 	} else {
@@ -90,7 +92,8 @@ static int add(struct items *it, const struct item *like, const uint32_t *ids, c
 			cut[0] = ids[0];
 			memcpy(cut + 1, ids + n - keep, keep * sizeof(*cut));
 			memcpy(m + 1, mask + n - keep, keep);
-			rc = push(it, like, cut, m, window, err);
+			like.shift = shift + n - window;
+			rc = push(it, &like, cut, m, window, err);
 			it->cut++;
 		} else {
 			rc = -1;
@@ -102,7 +105,7 @@ static int add(struct items *it, const struct item *like, const uint32_t *ids, c
 	return rc;
 }
 
-static int read_rows(struct items *it, struct eval *e, const char *path, struct err *err)
+static int read_rows(struct items *it, struct eval *e, const struct peeked *p, struct err *err)
 {
 	struct chat_opts o = chat_opts_config(e->cfg);
 	bool skip = !strcmp(cfg_str(e->cfg, "data.on_error"), "skip");
@@ -111,7 +114,7 @@ static int read_rows(struct items *it, struct eval *e, const char *path, struct 
 	struct row row;
 	int rc;
 
-	if (rows_open(&r, path, e->cfg, err) < 0 || add_input(it, rows_name(r), err) < 0) {
+	if (rows_take(&r, p, e->cfg, err) < 0 || add_input(it, rows_name(r), err) < 0) {
 		rows_close(r);
 		return -1;
 	}
@@ -120,8 +123,11 @@ static int read_rows(struct items *it, struct eval *e, const char *path, struct 
 			rc = row_sample(r, &row, &s, e->enc, e->tok, e->chat, &o, err);
 		if (rc == 0)
 			rc = add(it,
-				&(struct item){
-					.src = (uint32_t)it->ninputs - 1, .line = row.line, .seq = it->rows },
+				(struct item){ .src = (uint32_t)it->ninputs - 1,
+					.line = row.line,
+					.seq = it->seq_end++,
+					.whole = s.n,
+					.record = it->records++ },
 				s.ids, s.mask, s.n, (size_t)eval_window(e), err);
 		if (rc == -2 && skip) {
 			it->skipped++;
@@ -135,28 +141,37 @@ static int read_rows(struct items *it, struct eval *e, const char *path, struct 
 	return rc < 0 ? -1 : 0;
 }
 
+/* The stream's inputs are numbered from src0 on. */
 static int add_record(
 	struct items *it, const struct record *r, uint32_t src0, size_t window, struct err *err)
 {
-	uint32_t at = 0;
+	struct item like = { .seq = it->seq0 + r->seq, .record = it->records };
 
-	if (rec_is(r, "TOKS"))
-		return add(it,
-			&(struct item){ .src = src0 + r->toks.src, .line = r->toks.line, .seq = r->toks.seq },
-			r->toks.ids, r->toks.mask, r->toks.n, window, err);
-	if (!rec_is(r, "PACK"))
+	if (rec_optional(r))
 		return 0;
-	for (uint32_t i = 0; i < r->pack.ndocs; at += r->pack.lens[i++])
-		if (add(it,
-				&(struct item){ .src = src0 + r->pack.srcs[i],
-					.line = r->pack.lines[i],
-					.seq = r->pack.docs[i] },
-				r->pack.ids + at, r->pack.mask + at, r->pack.lens[i], window, err) < 0)
+	it->records++;
+	if (like.seq >= it->seq_end)
+		it->seq_end = like.seq + 1;
+	if (r->kind == KIND_TOKS) {
+		like.src = src0 + r->toks.src;
+		like.line = r->toks.line;
+		like.whole = r->toks.n;
+		return add(it, like, r->toks.ids, r->toks.mask, r->toks.n, window, err);
+	}
+	like.whole = r->pack.n;
+	for (uint32_t i = 0; i < r->pack.ndocs; i++) {
+		size_t at = like.shift;
+
+		like.src = src0 + r->pack.srcs[i];
+		like.line = r->pack.lines[i];
+		if (add(it, like, r->pack.ids + at, r->pack.mask + at, r->pack.lens[i], window, err) < 0)
 			return -1;
+		like.shift += r->pack.lens[i];
+	}
 	return 0;
 }
 
-static int read_stream(struct items *it, struct eval *e, const char *path, struct err *err)
+static int read_stream(struct items *it, struct eval *e, const struct peeked *p, struct err *err)
 {
 	struct stream_tok mine = { .bos = -1, .pad = -1, .vocab = tokenizer_vocab(e->tok) };
 	const struct stream_header *h;
@@ -166,14 +181,14 @@ static int read_stream(struct items *it, struct eval *e, const char *path, struc
 	int rc = -1;
 
 	memcpy(mine.sha256, tokenizer_sha256(e->tok), sizeof(mine.sha256));
-	if (stream_in_open(&in, path, err) < 0)
+	if (stream_in_take(&in, p, err) < 0)
 		return -1;
 	h = stream_in_header(in);
-	if (stream_same_tokenizer(&h->tok, path, &mine, tokenizer_source(e->tok), err) < 0)
+	if (stream_same_tokenizer(&h->tok, stream_in_name(in), &mine, tokenizer_source(e->tok), err) < 0)
 		goto done;
 	if (h->kind != KIND_TOKS && h->kind != KIND_PACK) {
-		err_set(err, EX_DATAERR, "%s: a stream of kind %s; loss scores toks and pack", path,
-			stream_kind_name(h->kind));
+		err_set(err, EX_DATAERR, "%s: a stream of kind %s; loss scores toks and pack",
+			stream_in_name(in), stream_kind_name(h->kind));
 		goto done;
 	}
 	while ((rc = stream_next(in, &r, err)) > 0)
@@ -189,16 +204,13 @@ done:
 	return rc;
 }
 
-/* A token stream starts with [ "TUNE" in msgpack, or with a zstd frame. */
-static bool is_stream(const char *path)
+static int read_file(struct items *it, struct eval *e, const char *path, struct err *err)
 {
-	unsigned char b[6] = {0};
-	int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-	ssize_t n = fd < 0 ? 0 : read(fd, b, sizeof(b));
+	struct peeked p;
 
-	if (fd >= 0)
-		close(fd);
-	return n >= 4 && (!memcmp(b, "\x92\xa4TUNE", 6) || !memcmp(b, "\x28\xb5\x2f\xfd", 4));
+	if (file_peek(&p, path, err) < 0)
+		return -1;
+	return (stream_begins(p.head, p.n) ? read_stream : read_rows)(it, e, &p, err);
 }
 
 static int is_shard(const struct dirent *d)
@@ -222,7 +234,7 @@ static int read_folder(struct items *it, struct eval *e, const char *dir, struct
 			if (!(path = path_join(dir, list[i]->d_name)))
 				rc = err_oom(err, 256);
 			else
-				rc = read_stream(it, e, path, err);
+				rc = read_file(it, e, path, err);
 			free(path);
 		}
 	for (int i = 0; i < n; i++)
@@ -239,11 +251,11 @@ int items_read(struct items *it, struct eval *e, struct err *err)
 	char stdin_name[] = "-", *one[] = { stdin_name }, **files = e->tool->argc ? e->tool->argv : one;
 	int n = e->tool->argc ? e->tool->argc : 1;
 
-	for (int i = 0; i < n; i++)
-		if ((is_dir(files[i])             ? read_folder
-					: is_stream(files[i]) ? read_stream
-										  : read_rows)(it, e, files[i], err) < 0)
+	for (int i = 0; i < n; i++) {
+		it->seq0 = it->seq_end;
+		if ((is_dir(files[i]) ? read_folder : read_file)(it, e, files[i], err) < 0)
 			return -1;
+	}
 	if (it->cut)
 		tool_warn(e->tool,
 			"%llu contexts were longer than the model's window of %ld tokens and were cut from the "

@@ -15,7 +15,7 @@ struct scorer {
 	const struct items *it;
 	uint32_t *ids; uint8_t *mask; int32_t *cu; uint32_t *zeros;
 	float *logp; uint8_t *greedy;
-	float *doc_logp; uint8_t *doc_greedy;   /* of one item, a value a token, for the SCOR stream */
+	float *rec_logp; uint8_t *rec_greedy;   /* of one record, a value a token, for the SCOR stream */
 	struct stream_out *out;
 	struct outfile file;
 };
@@ -28,10 +28,10 @@ static int alloc(struct scorer *s, size_t tokens, struct err *err)
 	s->zeros = mem_zalloc(tokens, sizeof(*s->zeros), err);
 	s->logp = mem_zalloc(tokens, sizeof(*s->logp), err);
 	s->greedy = mem_zalloc(tokens, 1, err);
-	s->doc_logp = mem_zalloc(tokens, sizeof(*s->doc_logp), err);
-	s->doc_greedy = mem_zalloc(tokens, 1, err);
-	return s->ids && s->mask && s->cu && s->zeros && s->logp && s->greedy && s->doc_logp &&
-			s->doc_greedy
+	s->rec_logp = mem_zalloc(s->it->longest_record, sizeof(*s->rec_logp), err);
+	s->rec_greedy = mem_zalloc(s->it->longest_record, 1, err);
+	return s->ids && s->mask && s->cu && s->zeros && s->logp && s->greedy && s->rec_logp &&
+			s->rec_greedy
 		? 0
 		: -1;
 }
@@ -62,35 +62,37 @@ static int open_scores(struct scorer *s, struct err *err)
 	return rc;
 }
 
+static bool same_record(const struct items *it, size_t i, size_t k)
+{
+	return k < it->n && it->item[i].record == it->item[k].record;
+}
+
 /*
- * Item i's trained tokens are logp[0..): add them up, and write its SCOR record. Returns how many
- * there were.
+ * Item i's trained tokens are logp[0..): add them up, and write the SCOR of the record that ends
+ * with it. Returns how many there were.
  */
 static long take(struct scorer *s, size_t i, const float *logp, const uint8_t *greedy,
 	struct score *one, struct err *err)
 {
 	const struct item *item = &s->it->item[i];
+	struct rec_scor r = { item->seq, (uint32_t)item->whole, s->rec_logp, s->rec_greedy };
 	long k = 0;
 
+	if (!i || !same_record(s->it, i, i - 1)) {
+		memset(s->rec_logp, 0, item->whole * sizeof(*s->rec_logp));
+		memset(s->rec_greedy, 0, item->whole);
+	}
 	for (size_t t = 0; t < item->n; t++) {
-		s->doc_logp[t] = 0;
-		s->doc_greedy[t] = 0;
 		if (!item->mask[t])
 			continue;
-		s->doc_logp[t] = logp[k];
-		s->doc_greedy[t] = greedy[k];
+		s->rec_logp[item->shift + t] = logp[k];
+		s->rec_greedy[item->shift + t] = greedy[k];
 		one->nll -= logp[k];
 		one->greedy += greedy[k++];
 	}
 	one->tokens += (uint64_t)k;
-	if (s->out) {
-		struct rec_scor r = {
-			.seq = item->seq, .n = (uint32_t)item->n, .logp = s->doc_logp, .greedy = s->doc_greedy
-		};
-
-		if (stream_put_scor(s->out, &r, err) < 0)
-			return -1;
-	}
+	if (s->out && !same_record(s->it, i, i + 1) && stream_put_scor(s->out, &r, err) < 0)
+		return -1;
 	return k;
 }
 
@@ -164,7 +166,7 @@ int score_items(struct eval *e, const struct items *it, struct score *total, str
 	free(s.zeros);
 	free(s.logp);
 	free(s.greedy);
-	free(s.doc_logp);
-	free(s.doc_greedy);
+	free(s.rec_logp);
+	free(s.rec_greedy);
 	return rc;
 }

@@ -87,6 +87,13 @@ static int encode(struct encoder *e, FILE *fp, struct err *err)
 	while ((got = read_line(fp, &line, e->name, ++e->line, err)) > 0) {
 		if (strspn(line.p ? line.p : "", " \t\r") == line.n)
 			continue;
+		if (e->line == 1 && stream_begins(line.p, line.n)) {
+			err_set(err, EX_DATAERR,
+				"%s: this is a token stream already; encode reads the lines of 'tune-stream cat "
+				"--json'",
+				e->name);
+			goto done;
+		}
 		if (json_parse(&e->doc, line.p, line.n, e->name, e->line, err) < 0)
 			goto done;
 		if (put_line(e, err) < 0) {

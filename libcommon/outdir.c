@@ -142,6 +142,7 @@ int outdir_open(struct outdir *d, const char *path, bool force, struct err *err)
 		err_errno(err, EX_CANTCREAT, "cannot create folder '%s'", d->tmp);
 		goto fail;
 	}
+	d->slot = slot_take(d->tmp);
 	return 0;
 fail:
 	free(d->tmp);
@@ -168,6 +169,7 @@ int outdir_commit(struct outdir *d, struct err *err)
 			rc = err_errno(
 				err, EX_CANTCREAT, "'%s' is now '%s'; cannot move it back", d->path, old.p);
 	} else if (!rc) {
+		slot_give(&d->slot);
 		free(d->tmp);
 		d->tmp = NULL;
 		rc = sync_parent(d->path, err);
@@ -183,6 +185,7 @@ void outdir_abort(struct outdir *d)
 {
 	struct err ignored = {0};
 
+	slot_give(&d->slot);
 	if (d->tmp)
 		remove_tree(d->tmp, &ignored);   /* best effort: the error that led here matters more */
 	free(d->tmp);

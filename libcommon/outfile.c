@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "libcommon/buf.h"
@@ -15,13 +16,12 @@
 
 /*
  * What a signal handler must remove: pointers to names that stay valid while they are in the table.
- * A file is unlinked there; a folder can't be emptied in a handler, so that its name only marks it
- * as stale (NAME.tmp.PID) for the next run.
+ * A handler can't walk through a folder: rm does.
  */
 enum { SLOTS = 64 };
 static _Atomic(const char *) slots[SLOTS];
 
-static int slot_take(const char *name)
+int slot_take(const char *name)
 {
 	for (int i = 0; i < SLOTS; i++) {
 		const char *none = NULL;
@@ -32,11 +32,23 @@ static int slot_take(const char *name)
 	return -1;   /* full: the file is then left behind by a signal, nothing worse */
 }
 
-static void slot_give(int *slot)
+void slot_give(int *slot)
 {
 	if (*slot >= 0)
 		atomic_store(&slots[*slot], NULL);
 	*slot = -1;
+}
+
+static void remove_folder(const char *name)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		execl("/bin/rm", "rm", "-rf", "--", name, (char *)NULL);
+		_exit(1);
+	}
+	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
 }
 
 void outfile_on_signal(void)
@@ -44,8 +56,8 @@ void outfile_on_signal(void)
 	for (int i = 0; i < SLOTS; i++) {
 		const char *name = atomic_load(&slots[i]);
 
-		if (name)
-			unlink(name);
+		if (name && unlink(name) < 0 && errno != ENOENT)
+			remove_folder(name);
 	}
 }
 

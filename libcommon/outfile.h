@@ -36,6 +36,9 @@ int outdir_open(struct outdir *d, const char *path, bool force, struct err *err)
 int outdir_commit(struct outdir *d, struct err *err);
 void outdir_abort(struct outdir *d);
 void outfile_on_signal(void);
+/* The table of what a signal must remove; name stays valid until slot_give.  -1: it is full. */
+int slot_take(const char *name);
+void slot_give(int *slot);
 
 /* Remove a file or folder with all that is in it (never follows links); absent is fine. */
 int remove_tree(const char *path, struct err *err);

@@ -146,6 +146,10 @@ shape() { tune-stream cat --json "$@" | jq -c 'select(has("seq")) | [.seq, (.ids
 	run -66 e loss nowhere.jsonl
 	run -69 e loss --device cuda "$F/rows.jsonl"
 	run -64 e loss --each - </dev/null
+	run -64 e loss --each - - </dev/null
+	run -64 e loss --each - --per-row "$F/rows.jsonl" </dev/null
+	run -64 e loss --each - --scores s "$F/rows.jsonl" </dev/null
+	run -66 e loss --each - gone.jsonl </dev/null
 	run -64 --separate-stderr e loss --min 3 "$F/rows.jsonl"
 	[[ "$stderr" == *"--min is an option of match, not of loss"* ]]
 	run -64 e match --each - "$F/rows.jsonl"

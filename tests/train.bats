@@ -195,6 +195,17 @@ t() {
 	t run train.steps=12 --resume --extend
 	[ "$(event step run/metrics.jsonl | tail -1 | jq .step)" = 12 ]
 	t run train.steps=12 log.every=2 save.keep=7 train.threads=1 --resume --extend
+	grep -q '^  steps: 12 ' run/config.yaml
+}
+
+@test "the base's folder may be moved while the run goes on; micro_tokens below a record are said" {
+	cp -R "$F/model" base
+	tune-train -m base -o run train.steps=3 train.batch=2 save.every=1 save.keep=3 train.micro_tokens=5 model.init=random "$F/data" 2>said |
+		while read -r line; do [ ! -e base ] || [[ "$line" != *'"save"'* ]] || mv base moved; done
+	[ ! -e base ] && [ "$(ls run/steps | wc -l)" = 3 ]
+	cmp run/latest/tokenizer.json moved/tokenizer.json
+	tune-ckpt verify run
+	grep -q 'train.micro_tokens=5 is below the longest record: ' said
 }
 
 @test "D14 K5: data of another tokenizer is refused; so is a tokenizer with more ids than the model has rows" {

@@ -7,7 +7,9 @@
 #include "libcommon/file.h"
 #include "libcommon/outfile.h"
 
-static bool carried(const char *name)
+enum { CARRIED_MAX = 512 << 20 };   /* bytes a file */
+
+static bool is_carried(const char *name)
 {
 	static const char *const names[] = { "generation_config.json", "special_tokens_map.json",
 		"added_tokens.json", "vocab.json", "merges.txt", "chat_template.json" };
@@ -19,42 +21,80 @@ static bool carried(const char *name)
 	return !strncmp(name, "tokenizer", 9) || has_suffix(name, ".jinja");
 }
 
-static int copy_file(const char *from, const char *to, struct err *err)
+static int read_one(struct carried *c, size_t *cap, const char *dir, const char *name, struct err *err)
 {
-	struct mapped m;
-	struct outfile f = {0};
+	char *path = path_join(dir, name);
 	int rc = -1;
 
-	if (file_map(&m, from, err) < 0)
-		return -1;
-	if (outfile_open(&f, to, true, err) == 0) {
-		/* commit looks at ferror */
-		fwrite(m.data ? (const char *)m.data : "", 1, m.size, f.fp);
-		rc = outfile_commit(&f, err);
+	if (!path)
+		return err_oom(err, strlen(dir));
+	if (!is_file(path))
+		rc = 0;
+	else if (grow(&c->files, cap, c->n + 1, sizeof(*c->files), err) == 0) {
+		struct carried_file *f = &c->files[c->n++];
+
+		*f = (struct carried_file){ .name = mem_strdup(name, err) };
+		rc = f->name && file_read(path, CARRIED_MAX, &f->data, err) == 0 ? 0 : -1;
 	}
-	outfile_abort(&f);
-	file_unmap(&m);
+	free(path);
 	return rc;
+}
+
+int carry_read(struct carried *c, const char *dir, struct err *err)
+{
+	DIR *d = opendir(dir);
+	struct dirent *e;
+	size_t cap = 0;
+	int rc = 0;
+
+	*c = (struct carried){0};
+	if (!d)
+		return err_errno(err, EX_NOINPUT, "cannot open '%s'", dir);
+	while (!rc && (e = readdir(d)))
+		if (is_carried(e->d_name))
+			rc = read_one(c, &cap, dir, e->d_name, err);
+	closedir(d);
+	if (rc < 0)
+		carry_release(c);
+	return rc;
+}
+
+int carry_write(const struct carried *c, const char *dir, struct err *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; !rc && i < c->n; i++) {
+		struct outfile f = { .slot = -1 };
+		char *path = path_join(dir, c->files[i].name);
+
+		rc = path ? outfile_open(&f, path, true, err) : err_oom(err, strlen(dir));
+		if (!rc) {
+			fwrite(c->files[i].data.p, 1, c->files[i].data.n, f.fp);   /* commit looks at ferror */
+			rc = outfile_commit(&f, err);
+		}
+		outfile_abort(&f);
+		free(path);
+	}
+	return rc;
+}
+
+void carry_release(struct carried *c)
+{
+	for (size_t i = 0; i < c->n; i++) {
+		free(c->files[i].name);
+		buf_release(&c->files[i].data);
+	}
+	free(c->files);
+	*c = (struct carried){0};
 }
 
 int carry_files(const char *from_dir, const char *to_dir, struct err *err)
 {
-	DIR *d = opendir(from_dir);
-	struct dirent *e;
-	int rc = 0;
+	struct carried c;
+	int rc = carry_read(&c, from_dir, err);
 
-	if (!d)
-		return err_errno(err, EX_NOINPUT, "cannot open '%s'", from_dir);
-	while (!rc && (e = readdir(d))) {
-		char *from = path_join(from_dir, e->d_name), *to = path_join(to_dir, e->d_name);
-
-		if (!from || !to)
-			rc = err_oom(err, strlen(from_dir));
-		else if (carried(e->d_name) && is_file(from))
-			rc = copy_file(from, to, err);
-		free(from);
-		free(to);
-	}
-	closedir(d);
+	if (!rc)
+		rc = carry_write(&c, to_dir, err);
+	carry_release(&c);
 	return rc;
 }

@@ -85,4 +85,12 @@ char *resolve_checkpoint(const char *path, struct err *err);
  * special_tokens_map.json, vocab.json, merges.txt, added_tokens.json, chat_template.json.
  */
 int carry_files(const char *from_dir, const char *to_dir, struct err *err);
+/* The same in two steps: what was read can be written again when from_dir has changed or gone. */
+struct carried {
+	struct carried_file { char *name; struct buf data; } *files;
+	size_t n;
+};
+int carry_read(struct carried *c, const char *dir, struct err *err);
+int carry_write(const struct carried *c, const char *dir, struct err *err);
+void carry_release(struct carried *c);
 #endif

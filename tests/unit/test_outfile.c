@@ -74,6 +74,11 @@ static void folders(void)
 		"the old one stays until the new one is complete");
 	ok(!outdir_commit(&d, &err) && !file_exists("dir/x"), "then it goes");
 	ok(!outdir_open(&d, "dir", true, &err), "again");
+	p = path_join(d.tmp, "half/written");
+	ok(!make_dirs(p, &err), "with folders");
+	free(p);
+	outfile_on_signal();
+	ok(!file_exists(d.tmp), "a signal removes the unfinished folder");
 	outdir_abort(&d);
 	ok(is_dir("dir"), "abort leaves the old one");
 	ok(!replace_link("latest", "dir", &err) && !replace_link("latest", "a", &err) &&

@@ -12,7 +12,7 @@
 #include "eval.h"
 #include "libcommon/utf8.h"
 
-enum { ROOM = 4096, LINE_MAX_BYTES = 1 << 20 };
+enum { LINE_MAX_BYTES = 1 << 20 };
 
 struct talk {
 	struct eval *e;
@@ -256,11 +256,14 @@ int verb_chat(struct eval *e, struct err *err)
 	if (!e->chat)
 		return err_set(err, EX_CONFIG,
 			"the model has no chat template; data.template=chatml or llama3 gives one");
-	t.room = eval_window(e) < ROOM ? eval_window(e) : ROOM;
+	t.room = eval_room(e);
 	t.logits = mem_zalloc((size_t)e->file.arch.vocab, sizeof(float), err);
 	t.scratch = mem_zalloc((size_t)e->file.arch.vocab, sizeof(uint32_t), err);
-	if (!t.logits || !t.scratch || eval_model(e, t.room, 1, t.room, err) < 0)
+	if (!t.logits || !t.scratch || eval_model(e, 0, 1, t.room, err) < 0)
 		goto done;
+	if (t.room < eval_window(e))
+		tool_say(e->tool, "the memory has room for %ld tokens of the window of %ld", t.room,
+			eval_window(e));
 	if (e->o.system && add_message(&t, ROLE_SYSTEM, e->o.system, strlen(e->o.system), err) < 0)
 		goto done;
 	if (isatty(STDIN_FILENO))

@@ -50,6 +50,8 @@ int eval_model(struct eval *e, long max_record, int slots, long gen_len, struct 
 void eval_unload(struct eval *e);
 /* Tokens that the model can attend to at once. */
 long eval_window(const struct eval *e);
+/* The window, or as much of it as the memory has room for: a half, a quarter ... */
+long eval_room(const struct eval *e);
 struct sampling eval_sampling(const struct eval *e);
 /*
  * "dtype, device, template, hashes": what a result depends on, as members of an open JSON object

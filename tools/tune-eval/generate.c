@@ -30,6 +30,17 @@ static int write_row(void *ctx, size_t i, const char *text, size_t n, bool stopp
 	return rc;
 }
 
+static void say_cut(const struct eval *e, const struct prompts *p, uint64_t cut)
+{
+	long most = (long)cfg_int(e->cfg, "generate.max_new_tokens"), window = eval_window(e);
+	char end[64] = "";
+
+	if ((long)p->longest + most > window)
+		snprintf(end, sizeof(end), ", or at the model's window of %ld tokens", window);
+	tool_say(e->tool, "%llu of %zu answers were cut at generate.max_new_tokens=%ld%s",
+		(unsigned long long)cut, p->n, most, end);
+}
+
 int verb_generate(struct eval *e, struct err *err)
 {
 	const char *path = e->o.output ? e->o.output : "-";
@@ -49,9 +60,7 @@ int verb_generate(struct eval *e, struct err *err)
 		rc = outfile_commit(&f, err);
 	outfile_abort(&f);
 	if (!rc && w.by_length)
-		tool_say(e->tool, "%llu of %zu answers were cut at generate.max_new_tokens=%lld",
-			(unsigned long long)w.by_length, p.n,
-			(long long)cfg_int(e->cfg, "generate.max_new_tokens"));
+		say_cut(e, &p, w.by_length);
 	prompts_release(&p);
 	return rc;
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "eval.h"
 
@@ -158,6 +159,27 @@ static int follow(struct eval *e, struct err *err)
 	return rc;
 }
 
+/* What would be found at the first save only, or never. */
+static int check_each(const struct eval *e, struct err *err)
+{
+	if (strcmp(e->o.each, "-"))
+		return err_set(err, EX_USAGE, "--each reads save events from standard input: --each -");
+	if (e->o.per_row || e->o.scores)
+		return err_set(err, EX_USAGE, "--each adds one event a checkpoint; %s is for one model",
+			e->o.per_row ? "--per-row" : "--scores");
+	for (int i = 0; i < e->tool->argc; i++) {
+		if (!strcmp(e->tool->argv[i], "-"))
+			return err_set(err, EX_USAGE,
+				"--each needs the data as files or folders; standard input holds the events");
+		if (access(e->tool->argv[i], R_OK) < 0)
+			return err_errno(err, EX_NOINPUT, "cannot open '%s'", e->tool->argv[i]);
+	}
+	if (!e->tool->argc)
+		return err_set(err, EX_USAGE,
+			"--each needs the data as operands; standard input holds the events");
+	return 0;
+}
+
 int verb_loss(struct eval *e, struct err *err)
 {
 	struct items it = {0};
@@ -166,12 +188,7 @@ int verb_loss(struct eval *e, struct err *err)
 	int rc;
 
 	if (e->o.each) {
-		if (strcmp(e->o.each, "-"))
-			return err_set(err, EX_USAGE, "--each reads save events from standard input: --each -");
-		if (!e->tool->argc)
-			return err_set(err, EX_USAGE,
-				"--each needs the data as operands; standard input holds the events");
-		return follow(e, err);
+		return check_each(e, err) < 0 ? -1 : follow(e, err);
 	}
 	if (to_stdout && e->o.per_row)
 		return err_set(err, EX_USAGE, "--per-row and --scores - both need standard output");

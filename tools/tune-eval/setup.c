@@ -5,6 +5,8 @@
 #include "eval.h"
 #include "libcommon/file.h"
 
+enum { ROOM_MIN = 1024 };   /* below, a conversation is not worth while: the plan says so */
+
 int eval_open(struct eval *e, struct tool *t, struct err *err)
 {
 	e->tool = t;
@@ -59,6 +61,8 @@ static const char *adapter_path(const struct eval *e)
 {
 	const char *adapter = cfg_str(e->cfg, "model.adapter");
 
+	if (e->o.each)     /* model.adapter is what the run began with, or nothing to it */
+		return e->file.adapter_dir;
 	return adapter[0] ? adapter : e->file.adapter_dir;
 }
 
@@ -89,7 +93,7 @@ long eval_window(const struct eval *e)
 	return e->file.arch.max_positions > 0 ? e->file.arch.max_positions : 1L << 20;
 }
 
-int eval_model(struct eval *e, long max_record, int slots, long gen_len, struct err *err)
+static struct model_opts options(const struct eval *e, long max_record, int slots, long gen_len)
 {
 	const char *dtype = cfg_str(e->cfg, "model.dtype");
 	struct model_opts o = { .max_record = max_record,
@@ -104,6 +108,27 @@ int eval_model(struct eval *e, long max_record, int slots, long gen_len, struct 
 	o.lora = (struct lora_opts){ e->peft.rank, e->peft.alpha, 0, e->peft.rslora,
 		(const char *const *)e->peft.targets, e->peft.ntargets,
 		(const char *const *)e->peft.modules_to_save, e->peft.nmodules };
+	return o;
+}
+
+long eval_room(const struct eval *e)
+{
+	struct model_opts o = options(e, 0, 1, eval_window(e));
+	struct plan plan;
+	struct err err = {0};
+
+	while (o.gen_len > ROOM_MIN &&
+		plan_make(&plan, &e->file.arch, &o, e->dev, e->comm, &err) < 0 && err.code == EX_OSERR) {
+		o.gen_len /= 2;
+		err = (struct err){0};
+	}
+	return o.gen_len;
+}
+
+int eval_model(struct eval *e, long max_record, int slots, long gen_len, struct err *err)
+{
+	struct model_opts o = options(e, max_record, slots, gen_len);
+
 	if (plan_make(&e->plan, &e->file.arch, &o, e->dev, e->comm, err) < 0 ||
 		model_new(&e->model, &e->file.arch, &o, &e->plan, e->dev, e->comm, err) < 0 ||
 		model_load(e->model, &e->file, err) < 0)

@@ -41,32 +41,21 @@ static int event(struct run *r, const char *path, bool best, struct err *err)
 
 int save(struct run *r, bool best, struct err *err)
 {
-	const char *tok = tokenizer_source(r->tok);
-	bool gguf = is_gguf(tok);
-	char *tok_dir = gguf ? NULL : path_dir(tok), *path;
 	struct ckpt_opts o = { .run = r->dir,
 		.base = &r->base,
-		.tokenizer_dir = tok_dir,
-		.write_tokenizer = gguf ? write_tokenizer : NULL,
+		.files = &r->carried,
+		.write_tokenizer = r->gguf_tokenizer ? write_tokenizer : NULL,
 		.ctx = r,
 		.peft = r->peft.rank ? &r->peft : NULL,
 		.dtype = saved_dtype(r),
 		.keep = (int)cfg_int(r->cfg, "save.keep"),
 		.best = best };
+	char *path;
 	int rc;
 
-	/*
-	 * A full run that goes on took its tokenizer from a checkpoint, which may have been rotated
-	 * away since: the newest has the same.
-	 */
-	if (tok_dir && !is_dir(tok_dir)) {
-		free(tok_dir);
-		o.tokenizer_dir = tok_dir = path_join(r->dir, "latest");
-	}
 	r->s.config = r->config_json;
 	rc = checkpoint_save(r->model, &r->s, &o, &path, err);
 	r->s.config = NULL;
-	free(tok_dir);
 	if (rc < 0) {
 		if (strcmp(cfg_str(r->cfg, "save.on_error"), "continue"))
 			return -1;

@@ -146,6 +146,23 @@ static int open_peft(struct run *r, struct err *err)
 	return 0;
 }
 
+/* What goes along with each checkpoint, while it is there: the base's folder may be moved. */
+static int carry(struct run *r, struct err *err)
+{
+	const char *source = tokenizer_source(r->tok);
+	char *dir;
+	int rc;
+
+	r->gguf_tokenizer = is_gguf(source);
+	if (r->gguf_tokenizer)
+		return 0;
+	if (!(dir = path_dir(source)))
+		return err_oom(err, 256);
+	rc = carry_read(&r->carried, dir, err);
+	free(dir);
+	return rc;
+}
+
 /*
  * The data's tokenizer must be the model's, and the model must have a row for each id (fault K5).
  */
@@ -180,6 +197,8 @@ static int open_tokenizer(struct run *r, struct err *err)
 		(r->val &&
 			stream_same_tokenizer(&feed_header(r->val)->tok, feed_name(r->val), &mine,
 				tokenizer_source(r->tok), err) < 0))
+		return -1;
+	if (carry(r, err) < 0)
 		return -1;
 	if (!cfg_count(r->cfg, "eval.prompts"))
 		return 0;
@@ -292,7 +311,8 @@ static int open_run_dir(struct run *r, bool resumed, struct err *err)
 	cfg_print(r->cfg, &text);
 	if (buf_ok(&text, err) < 0)
 		goto done;
-	if (!resumed) {   /* a resumed run keeps the config that it was started with */
+	/* A resumed run keeps the config that it was started with, unless its length is another. */
+	if (!resumed || r->o.extend) {
 		if (outfile_open(&f, path, true, err) < 0)
 			goto done;
 		fwrite(text.p, 1, text.n, f.fp);
@@ -310,6 +330,7 @@ done:
 static int event_start(struct run *r, struct err *err)
 {
 	const struct plan *p = &r->plan;
+	long asked = (long)cfg_int(r->cfg, "train.micro_tokens");
 	struct json_w w;
 	struct buf b;
 
@@ -319,6 +340,10 @@ static int event_start(struct run *r, struct err *err)
 		(unsigned long long)p->params, (unsigned long long)p->trained_params,
 		dtype_word(r->mo.dtype), r->dev->what, p->micro_tokens, p->recompute ? "on" : "off",
 		(double)p->total / 1048576);
+	if (asked && asked < p->micro_tokens)
+		tool_say(r->tool,
+			"train.micro_tokens=%ld is below the longest record: %ld tokens run at once", asked,
+			p->micro_tokens);
 	metrics_begin(&w, &b, "start");
 	json_w_name(&w, "version"); json_w_str(&w, TUNE_VERSION);
 	json_w_name(&w, "params"); json_w_int(&w, (int64_t)p->params);
@@ -402,6 +427,7 @@ void run_close(struct run *r)
 	free(r->val_greedy);
 	chat_close(r->chat);
 	tokenizer_close(r->tok);
+	carry_release(&r->carried);
 	modelfile_close(&r->base);
 	peft_release(&r->peft);
 	metrics_close(&r->metrics);

@@ -39,7 +39,8 @@ struct run {
 	/* what is trained */
 	struct modelfile base;
 	struct tokenizer *tok;
-	char *tok_path;
+	bool gguf_tokenizer;       /* it is written anew; otherwise its files are carried along */
+	struct carried carried;
 	struct chat_template *chat;
 	struct device *dev;
 	struct comm *comm;

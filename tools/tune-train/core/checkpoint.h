@@ -33,7 +33,7 @@ void ckpt_state_release(struct ckpt_state *s);
 struct ckpt_opts {
 	const char *run;               /* RUN folder */
 	const struct modelfile *base;  /* config and files to carry along */
-	const char *tokenizer_dir;     /* folder with the tokenizer's files to carry, or NULL */
+	const struct carried *files;   /* the tokenizer's and others to carry along */
 	/* where there is no such folder (a GGUF base), or NULL */
 	int (*write_tokenizer)(void *ctx, const char *dir, struct err *err); void *ctx;
 	const struct peft *peft;       /* adapter's settings, or NULL for full fine-tuning */

@@ -110,8 +110,8 @@ int ckpt_write_weights(struct model *m, const struct ckpt_opts *o, const char *d
 		if (!rc)
 			rc = write_text(dir, "config.json", &config, err);
 	}
-	if (!rc && o->tokenizer_dir)
-		rc = carry_files(o->tokenizer_dir, dir, err);
+	if (!rc)
+		rc = carry_write(o->files, dir, err);
 	if (!rc && o->write_tokenizer)
 		rc = o->write_tokenizer(o->ctx, dir, err);
 	buf_release(&config);

@@ -146,17 +146,26 @@ static const char *size_text(uint64_t bytes, char text[32])
 
 static int refuse(struct model *m, long t, long at_least, bool recompute, struct err *err)
 {
-	char need[32], have[32];
+	char need[32], have[32], weights[32], cache[32];
 	long fits = largest(m, t - 1, recompute);
 
 	size_text(measure(m, t, recompute), need);
+	size_text(m->plan.weights, weights);
+	size_text(m->plan.kv, cache);
 	size_text(m->plan.available, have);
+	if (!m->opts.train && !fits)
+		return err_set(err, EX_OSERR,
+			"the model needs %s (weights %s, cache %s), %s is available", need, weights, cache, have);
 	if (!fits)
 		return err_set(err, EX_OSERR,
 			"micro_tokens=%ld needs %s, %s is available; no micro_tokens fits: weights, gradients "
 			"and optimizer "
 			"alone need more",
 			t, need, have);
+	if (!m->opts.train && fits < at_least)
+		return err_set(err, EX_OSERR,
+			"a row of %ld tokens needs %s, %s is available; the longest that fits has %ld", t, need,
+			have, fits);
 	if (fits < at_least)
 		return err_set(err, EX_OSERR,
 			"micro_tokens=%ld (the longest record) needs %s, %s is available; the largest "

@@ -92,9 +92,41 @@ docs() { tune-stream cat --json "$@" | jq -c 'select(.tag == "PACK") | . as $p |
 	/usr/bin/python3 make.py 400 x.jsonl >x.tns
 	/usr/bin/python3 make.py 400 y.jsonl >y.tns
 	run -0 tune-shard -o out shard.seq_len=64 'shard.mix={x: 3, y: 1}' x.tns y.tns
-	[[ "$output" == *"'x.jsonl'"*"75."*"used up"* || "$output" == *"'x.jsonl'"*"74."* ]]
+	[[ "$output" == *"mix: 'x' "*"75."*"used up"* || "$output" == *"mix: 'x' "*"74."* ]]
 	run -78 s -o out2 'shard.mix={x: 3}' x.tns y.tns
 	run -78 s -o out2 'shard.mix={x: 3, z: 1}' x.tns y.tns
+	[[ "$output" == *"called 'z'; there are 'x.tns', 'y.tns'; made from 'x.jsonl', 'y.jsonl'" ]]
+	# what documents were made from need not differ: a stream, a folder of them, or an input is named
+	mkdir in && cp x.tns in/a.tns && cp x.tns b.tns
+	/usr/bin/python3 make.py 400 x.jsonl >in/c.tns
+	run -0 tune-shard -o out3 shard.seq_len=64 'shard.mix={in: 3, b: 1}' in b.tns
+	[[ "$output" == *"mix: 'in' "*"75."* || "$output" == *"mix: 'in' "*"74."* ]]
+	run -0 tune-shard -o out4 shard.seq_len=64 'shard.mix={in: 1, b: 1}' in/ b.tns
+	[[ "$output" == *"mix: 'in' "*" 50."* || "$output" == *"mix: 'in' "*" 49."* ]]
+	tune-stream cat x.tns y.tns >xy.tns
+	run -0 tune-shard -o out5 shard.seq_len=64 'shard.mix={x.jsonl: 3, y.jsonl: 1}' xy.tns
+	[[ "$output" == *"mix: 'x.jsonl' "*"75."* || "$output" == *"mix: 'x.jsonl' "*"74."* ]]
+	run -0 tune-shard -o out6 shard.seq_len=64 'shard.mix={xy: 1, y.jsonl: 3}' xy.tns
+	[[ "$output" == *"mix: 'xy' "*"25."* || "$output" == *"mix: 'xy' "*"24."* ]]
+	run -78 s -o out7 'shard.mix={b: 1, b.tns: 1}' b.tns
+	run -78 s -o out7 'shard.mix={b: 1}' b.tns x.tns
+	[[ "$output" == *"no weight for 'x.tns', nor for its input 'x.jsonl' (0 leaves it out)" ]]
+	cp b.tns in/b.tns
+	run -78 s -o out7 'shard.mix={b: 1}' b.tns in
+	[[ "$output" == *"'b' fits 'in/b.tns' and others; give whole names" ]]
+}
+
+@test "an empty split is said; what is dropped is, even with -q; --val-output alone is refused" {
+	/usr/bin/python3 make.py 3 >few.tns
+	run -0 --separate-stderr tune-shard -q -o few shard.val_fraction=0.0001 few.tns
+	[[ "$stderr" == *"no document fell to the validation split"* ]]
+	run -0 --separate-stderr tune-shard -q -o some shard.seq_len=24 in.tns
+	[[ "$stderr" == *"warning: dropped: "* ]]
+	run -64 s -o - --val-output v.tns in.tns
+	for seed in $(seq 40); do
+		tune-shard -q -o s$seed shard.seed=$seed shard.val_fraction=0.9 few.tns 2>err || { grep -q 'all 3 documents fell to the validation split' err && [ ! -e s$seed ] && return 0; }
+	done
+	false
 }
 
 @test "files are cut at shard.size, and a stream to stdout is one" {

@@ -11,6 +11,7 @@ struct stream_merge {
 	/* NULL: a file that is opened when its turn comes, or is done */
 	struct stream_in **in;
 	struct stream_header head;
+	struct part { uint32_t *inputs; size_t n; } *parts;   /* of each stream, by head's inputs */
 	struct stream_totals done;      /* of the streams before i */
 	uint64_t seq_end;
 	bool begun;                     /* stream i has been told where it goes on */
@@ -28,7 +29,6 @@ static int read_headers(struct stream_merge *m, struct buf *provs, struct err *e
 
 	for (i = 0; i < m->n; i++) {
 		const struct stream_header *h;
-		uint32_t *map = NULL;
 		bool same;
 		int rc = 0;
 
@@ -39,18 +39,18 @@ static int read_headers(struct stream_merge *m, struct buf *provs, struct err *e
 			return -1;
 		h = stream_in_header(m->in[i]);
 		buf_put(&provs[i], h->prov.p, h->prov.n);
-		if (!i) {
-			rc = stream_header_copy(&m->head, h, err);
-		} else if (h->kind != m->head.kind) {
+		m->parts[i].n = h->ninputs;
+		if (!i && stream_header_copy(&m->head, h, err) < 0)
+			return -1;
+		if (h->kind != m->head.kind) {
 			rc =
 				err_set(err, EX_DATAERR, "'%s' is of kind '%s', but '%s' of kind '%s'", m->paths[i],
 					stream_kind_name(h->kind), m->paths[0], stream_kind_name(m->head.kind));
 		} else if (stream_same_tokenizer(&m->head.tok, m->paths[0], &h->tok, m->paths[i], err) <
 				0 ||
-			header_union(&m->head, h, &map, &same, err) < 0) {
+			header_union(&m->head, h, &m->parts[i].inputs, &same, err) < 0) {
 			rc = -1;
 		}
-		free(map);
 		if (rc < 0 || buf_ok(&provs[i], err) < 0)
 			return -1;
 		if (strcmp(m->paths[i], "-") && is_file(m->paths[i])) {
@@ -76,6 +76,7 @@ int stream_merge_open(struct stream_merge **out, const char *const *paths, size_
 	m->n = n ? n : 1;
 	provs = mem_zalloc(m->n, sizeof(*provs), err);
 	if (!provs || !(m->in = mem_zalloc(m->n, sizeof(*m->in), err)) ||
+		!(m->parts = mem_zalloc(m->n, sizeof(*m->parts), err)) ||
 		read_headers(m, provs, err) < 0)
 		goto done;
 	if (m->n > 1) {
@@ -97,6 +98,19 @@ done:
 const struct stream_header *stream_merge_header(const struct stream_merge *m)
 {
 	return &m->head;
+}
+
+size_t stream_merge_index(const struct stream_merge *m)
+{
+	return m->i;
+}
+
+bool stream_merge_has(const struct stream_merge *m, size_t stream, size_t input)
+{
+	for (size_t i = 0; i < m->parts[stream].n; i++)
+		if (m->parts[stream].inputs[i] == input)
+			return true;
+	return false;
 }
 
 const char *stream_merge_name(const struct stream_merge *m)
@@ -175,6 +189,9 @@ void stream_merge_close(struct stream_merge *m)
 	for (i = 0; m->in && i < m->n; i++)
 		stream_in_close(m->in[i]);
 	free(m->in);
+	for (i = 0; m->parts && i < m->n; i++)
+		free(m->parts[i].inputs);
+	free(m->parts);
 	stream_header_release(&m->head);
 	free(m);
 }

@@ -163,8 +163,11 @@ int stream_merge_open(
 const struct stream_header *stream_merge_header(const struct stream_merge *m);
 /* as stream_next */
 int stream_merge_next(struct stream_merge *m, struct record *r, struct err *err);
-/* the stream that r came from */
+/* the stream that r came from, and its place among paths */
 const char *stream_merge_name(const struct stream_merge *m);
+size_t stream_merge_index(const struct stream_merge *m);
+/* Does the first header of paths[stream] list this one of the union's inputs? */
+bool stream_merge_has(const struct stream_merge *m, size_t stream, size_t input);
 bool stream_merge_would_block(const struct stream_merge *m);
 /* so far; xxh64 is 0 */
 struct stream_totals stream_merge_totals(const struct stream_merge *m);

@@ -41,10 +41,10 @@ static void describe(enum reason why, const struct settings *s, struct buf *out)
 			trained > 1 ? "too few" : "no", trained > 1 ? "tokens" : "token");
 		break;
 	case DROP_WEIGHT:
-		buf_puts(out, "from inputs of weight 0 in shard.mix");
+		buf_puts(out, "of weight 0 in shard.mix");
 		break;
 	case DROP_MIX:
-		buf_puts(out, "left over when an input of shard.mix was used up");
+		buf_puts(out, "left over when a source of shard.mix was used up");
 		break;
 	case KEPT_CUT:
 		buf_printf(out, "truncated to shard.seq_len %u", s->seq_len);

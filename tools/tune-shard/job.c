@@ -134,7 +134,7 @@ static int take_doc(
 	uint64_t key = random_key(j, index, 0);
 
 	if (j->mixed && split == TRAIN) {
-		struct mix_source *s = d->src < j->mix.n ? &j->mix.sources[d->src] : NULL;
+		struct mix_source *s = mix_source(&j->mix, stream_merge_index(j->in), d->src);
 
 		if (!s)
 			return err_set(err, EX_DATAERR,
@@ -246,11 +246,21 @@ static void report(struct job *j)
 	}
 	for (int why = 0; why < REASONS; why++) {
 		buf_clear(&b);
-		if (drops_text(&j->intake.drops, (enum reason)why, &j->set, h, &b) && !b.oom)
-			tool_say(j->tool, "%s %s", drops_kept((enum reason)why) ? "kept:" : "dropped:", b.p);
+		if (!drops_text(&j->intake.drops, (enum reason)why, &j->set, h, &b) || b.oom)
+			continue;
+		if (drops_kept((enum reason)why))
+			tool_say(j->tool, "kept: %s", b.p);
+		else if (why == DROP_WEIGHT || why == DROP_MIX)   /* as shard.mix asks for */
+			tool_say(j->tool, "dropped: %s", b.p);
+		else
+			tool_warn(j->tool, "dropped: %s", b.p);
 	}
+	if (j->set.val_fraction > 0 && !j->out.split[VAL].packs)
+		tool_warn(j->tool, "no document fell to the validation split (shard.val_fraction=%g of %s)",
+			j->set.val_fraction, docs);
 	for (size_t i = 0; j->mixed && i < j->mix.n; i++)
-		tool_say(j->tool, "mix: '%s' %llu documents, %.1f %% of the tokens%s", h->inputs[i],
+		tool_say(j->tool, "mix: '%s' %llu documents, %.1f %% of the tokens%s",
+			j->mix.sources[i].name,
 			(unsigned long long)j->mix.sources[i].docs,
 			j->mix.tokens ? 100.0 * (double)j->mix.sources[i].tokens / (double)j->mix.tokens : 0,
 			i == j->mix.ended_by ? " (used up)" : "");
@@ -282,6 +292,10 @@ static int check_result(struct job *j, struct err *err)
 		rc = err_set(err, EX_DATAERR, "no document is left of %llu%s%s",
 			(unsigned long long)j->intake.docs_in, b.n ? ": " : "", b.p ? b.p : "");
 	}
+	if (!rc && !j->out.split[TRAIN].packs)
+		rc = err_set(err, EX_DATAERR,
+			"all %llu documents fell to the validation split; set a smaller shard.val_fraction",
+			(unsigned long long)j->intake.docs_in);
 	buf_release(&b);
 	return rc;
 }
@@ -311,6 +325,8 @@ static int read_settings(struct job *j, struct err *err)
 			"to standard output it needs --val-output FILE for the validation split");
 	if (folder && j->args->val_output)
 		return err_set(err, EX_USAGE, "--val-output goes with -o -; a folder holds both splits");
+	if (j->args->val_output && j->set.val_fraction <= 0)
+		return err_set(err, EX_USAGE, "--val-output needs shard.val_fraction, the share that goes there");
 	cfg_to_json(c, others, &b);
 	if (buf_ok(&b, err) < 0)
 		return -1;
@@ -338,7 +354,7 @@ static int open_job(struct job *j, struct err *err)
 			0)
 		return -1;
 	j->mixed = cfg_count(j->tool->cfg, "shard.mix") > 0;
-	if (j->mixed && mix_init(&j->mix, j->tool->cfg, stream_merge_header(j->in), err) < 0)
+	if (j->mixed && mix_init(&j->mix, j->tool->cfg, j->in, j->paths.p, j->paths.n, err) < 0)
 		return -1;
 	/*
 	 * A folder's documents wait for the end of the input even in their own order: only then are all

@@ -79,6 +79,13 @@ assert list(msgpack.Unpacker(open("again.tns", "rb")))[1][1]["big"] == [2**64 - 
 	done
 }
 
+@test "an option of another verb is refused, not passed over" {
+	for c in 'head --json' 'encode --json' 'index --json' 'check -n 3' 'cat -n 3' 'cat --force' 'check -o x'; do
+		run -64 tune-stream $c a.tns
+		[[ "$output" == *" goes with "*", not with ${c%% *}"* ]]
+	done
+}
+
 @test "encode of a stream, index of standard input or of a link say what to do" {
 	run -65 tune-stream encode a.tns
 	[[ "$output" = *"a.tns: this is a token stream already; encode reads the lines of"* ]]

@@ -381,6 +381,10 @@ t() {
 	[ "$(jq .micro_tokens small/latest/state/state.json)" -lt "$micro" ]
 }
 
+@test "--dry-run --json is one object of numbers" {
+	tune-train -m "$BASE" train.batch=4 --dry-run --json "$F/data" | jq -s -e 'length == 1 and (.[0] | .params > 0 and .steps > 0 and .batch == 4 and .planned_bytes > .weights_bytes and .seconds >= 0 and .device == "cpu")'
+}
+
 @test "--dry-run prints the plan and writes nothing" {
 	run -0 tune-train -m "$BASE" -o nothing --dry-run "$F/data"
 	[[ "$output" == *"total"*"available"*"steps"*"time"* ]]

@@ -170,6 +170,9 @@ tune validate: bad.yaml:4:7: optim.lr must be a finite number, found 'fast'" ]
 @test "version says what was built and what runs" {
 	run -0 tune --version
 	[[ "$output" =~ ^tune\ [0-9]+\.[0-9]+\.[0-9]+$ ]]
+	tune version --json | jq -e '.version and .zstd and (.devices == ["cpu"]) and (.features | type == "array")'
+	run -64 tune -q ls
+	[[ "$output" == *"options follow the verb: tune ls [OPTION]..."* ]]
 	run -0 tune version
 	[[ "${lines[1]}" = compiler:* ]]
 	[[ "${lines[2]}" = "cpu: $(uname -m)"* ]]

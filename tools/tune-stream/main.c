@@ -3,7 +3,8 @@
 
 #include "verbs.h"
 
-static struct args a = { .n = 10 };
+enum { HEAD_RECORDS = 10 };
+static struct args a = { .n = UINT64_MAX };
 static const struct opt opts[] = {
 	{ 'n', "records", "N", OPT_U64, &a.n, "head: records to keep (10)", 0, NULL },
 	{ 'o', "output", "FILE", OPT_STR, &a.output, "index: write here and leave the input as it is",
@@ -15,6 +16,25 @@ static const char *const names[] = { "check", "head", "cat", "encode", "index", 
 static int (*const verbs[])(const struct args *a, struct err *err) = {
 	verb_check, verb_head, verb_cat, verb_encode, verb_index
 };
+
+/* An option that a verb would pass over. */
+static int check_options(const char *verb, struct err *err)
+{
+	const struct { bool given; const char *name, *verbs, *else_; } own[] = {
+		{ a.n != UINT64_MAX, "-n", "head", "" },
+		{ a.output != NULL, "-o", "index", "; the others write to standard output" },
+		{ a.force, "--force", "index", "" },
+		{ a.json, "--json", "cat and check", "" },
+	};
+
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		if (own[i].given && !strstr(own[i].verbs, verb))
+			return err_set(err, EX_USAGE, "%s goes with %s, not with %s%s", own[i].name,
+				own[i].verbs, verb, own[i].else_);
+	if (a.n == UINT64_MAX)
+		a.n = HEAD_RECORDS;
+	return 0;
+}
 
 int main(int argc, char **argv)
 {
@@ -34,9 +54,5 @@ int main(int argc, char **argv)
 	a.quiet = t.quiet;
 	while (strcmp(names[i], t.verb))
 		i++;
-	if (a.output && verbs[i] != verb_index)
-		return tool_exit(&t,
-			err_set(&err, EX_USAGE, "-o goes with index; '%s' writes to standard output", t.verb),
-			&err);
-	return tool_exit(&t, verbs[i](&a, &err), &err);
+	return tool_exit(&t, check_options(t.verb, &err) < 0 ? -1 : verbs[i](&a, &err), &err);
 }

@@ -39,7 +39,46 @@ static int measure_flops(struct run *r, double *flops, struct err *err)
 	return 0;
 }
 
-int dry_run(struct run *r, struct err *err)
+struct dry {
+	uint64_t records, tokens, flops;   /* 0 records: a stream; flops a second */
+	double total_tokens, seconds;
+};
+
+static void print_json(const struct run *r, const struct dry *d)
+{
+	const struct plan *p = &r->plan;
+	const struct { const char *name; uint64_t v; } numbers[] = {
+		{ "params", p->params }, { "trained_params", p->trained_params },
+		{ "weights_bytes", p->weights }, { "masters_bytes", p->masters },
+		{ "gradients_bytes", p->grads }, { "moments_bytes", p->moments },
+		{ "activations_bytes", p->activations }, { "head_bytes", p->head },
+		{ "kv_bytes", p->kv }, { "workspace_bytes", p->workspace }, { "planned_bytes", p->total },
+		{ "available_bytes", p->available }, { "micro_tokens", (uint64_t)p->micro_tokens },
+		{ "steps", r->steps }, { "batch", r->batch }, { "records", d->records },
+		{ "tokens", d->tokens },
+	};
+	struct buf b = {0};
+	struct json_w w = { .out = &b };
+
+	json_w_obj(&w);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		json_w_name(&w, numbers[i].name);
+		json_w_int(&w, (int64_t)numbers[i].v);
+	}
+	json_w_name(&w, "recompute"); json_w_bool(&w, p->recompute);
+	json_w_name(&w, "device"); json_w_str(&w, r->dev->name);
+	json_w_name(&w, "seconds");
+	if (d->records)
+		json_w_num(&w, d->seconds);
+	else
+		json_w_null(&w);
+	json_w_end(&w);
+	if (!b.oom)
+		puts(b.p);      /* tool_exit looks at stdout */
+	buf_release(&b);
+}
+
+static void print_text(const struct run *r, const struct dry *d)
 {
 	const struct plan *p = &r->plan;
 	const struct { const char *name; uint64_t bytes; } parts[] = {
@@ -49,8 +88,6 @@ int dry_run(struct run *r, struct err *err)
 		{ "kv cache", p->kv }, { "workspace", p->workspace },
 		{ "total", p->total }, { "available", p->available },
 	};
-	uint64_t tokens = feed_tokens(r->feed), n = feed_count(r->feed);
-	double flops, total_tokens;
 	char eta[16];
 
 	printf("parameters          %llu, trained %llu\n", (unsigned long long)p->params,
@@ -60,20 +97,33 @@ int dry_run(struct run *r, struct err *err)
 	printf("micro-batch         %ld tokens, recompute %s\n", p->micro_tokens,
 		p->recompute ? "on" : "off");
 	printf("device              %s (%s)\n", r->dev->name, r->dev->what);
-	if (!n) {
+	if (!d->records) {
 		printf("steps               %llu of a stream\n", (unsigned long long)r->steps);
-		return 0;
+		return;
 	}
-	total_tokens = (double)r->steps * (double)r->batch * (double)tokens / (double)n;
-	if (measure_flops(r, &flops, err) < 0)
-		return -1;
-	format_duration(total_tokens * p->flops_per_token / (0.7 * flops), eta);
-	printf("data                %llu records, %llu tokens\n", (unsigned long long)n,
-		(unsigned long long)tokens);
+	format_duration(d->seconds, eta);
+	printf("data                %llu records, %llu tokens\n", (unsigned long long)d->records,
+		(unsigned long long)d->tokens);
 	printf("steps               %llu of %llu records, %.2f epochs, about %.0f tokens\n",
 		(unsigned long long)r->steps, (unsigned long long)r->batch,
-		(double)r->steps * (double)r->batch / (double)n, total_tokens);
+		(double)r->steps * (double)r->batch / (double)d->records, d->total_tokens);
 	printf("time                about %s at 70 %% of the %.0f GFLOP/s measured just now\n", eta,
-		flops / 1e9);
+		(double)d->flops / 1e9);
+}
+
+int dry_run(struct run *r, struct err *err)
+{
+	struct dry d = { .records = feed_count(r->feed), .tokens = feed_tokens(r->feed) };
+	double flops;
+
+	if (d.records) {
+		if (measure_flops(r, &flops, err) < 0)
+			return -1;
+		d.flops = (uint64_t)flops;
+		d.total_tokens =
+			(double)r->steps * (double)r->batch * (double)d.tokens / (double)d.records;
+		d.seconds = d.total_tokens * r->plan.flops_per_token / (0.7 * flops);
+	}
+	(r->tool->json ? print_json : print_text)(r, &d);
 	return 0;
 }

@@ -45,6 +45,9 @@ int main(int argc, char **argv)
 	if (argc == 2 && !strcmp(argv[1], "--schema"))
 		t.verbs = NULL;
 	tool_init(&t, argc, argv);
+	if (t.verb)
+		return tool_exit(&t,
+			err_set(&err, EX_USAGE, "options follow the verb: tune %s [OPTION]...", t.verb), &err);
 	if (schema)
 		print_schema();
 	return tool_exit(&t, 0, &err);

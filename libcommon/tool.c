@@ -214,5 +214,5 @@ int refuse_terminal(const char *path, struct err *err)
 	if ((path && strcmp(path, "-")) || !isatty(STDOUT_FILENO))
 		return 0;
 	return err_set(
-		err, EX_USAGE, "binary data is not written to a terminal; redirect it, or give -o FILE");
+		err, EX_USAGE, "binary data is not written to a terminal; redirect it: ... >FILE");
 }

@@ -150,6 +150,13 @@ shape() { tune-stream cat --json "$@" | jq -c 'select(has("seq")) | [.seq, (.ids
 	run -64 e loss --each - --per-row "$F/rows.jsonl" </dev/null
 	run -64 e loss --each - --scores s "$F/rows.jsonl" </dev/null
 	run -66 e loss --each - gone.jsonl </dev/null
+	printf 'GGUF' >a.gguf
+	run -65 e loss -a a.gguf "$F/rows.jsonl"
+	[[ "$output" == *"'a.gguf' is a GGUF file; an adapter is read from its PEFT folder only" ]]
+	run -66 e loss -a gone "$F/rows.jsonl"
+	mkdir bare && cp "$F/model/config.json" bare
+	run -66 tune-train -m bare model.init=random -o x train.steps=1 "$F/data"
+	[[ "$output" == *"model.tokenizer names one elsewhere"* ]]
 	run -64 --separate-stderr e loss --min 3 "$F/rows.jsonl"
 	[[ "$stderr" == *"--min is an option of match, not of loss"* ]]
 	run -64 e match --each - "$F/rows.jsonl"

@@ -198,6 +198,12 @@ t() {
 	grep -q '^  steps: 12 ' run/config.yaml
 }
 
+@test "model.config is a config.json, and no other file of its folder" {
+	cp "$F/model/config.json" other.json && cp -r "$F/model" m && mv other.json m/arch.json
+	run -78 --separate-stderr tune-train -m "$F/model" model.init=random model.config=m/arch.json -o x train.steps=1 "$F/data"
+	[[ "$stderr" == *"model.config"*"must be a config.json or the folder of one, found 'm/arch.json'"* ]]
+}
+
 @test "the base's folder may be moved while the run goes on; micro_tokens below a record are said" {
 	cp -R "$F/model" base
 	tune-train -m base -o run train.steps=3 train.batch=2 save.every=1 save.keep=3 train.micro_tokens=5 model.init=random "$F/data" 2>said |

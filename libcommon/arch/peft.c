@@ -183,6 +183,10 @@ int peft_read(struct peft *p, const char *dir, struct err *err)
 		return -1;
 	if (!path) {
 		err_oom(err, strlen(dir));
+	} else if (!is_file(path)) {
+		err_set(err, file_exists(at) ? EX_DATAERR : EX_NOINPUT,
+			is_gguf(at) ? "'%s' is a GGUF file; an adapter is read from its PEFT folder only"
+						: "'%s' is no PEFT folder: it has no adapter_config.json", dir);
 	} else if (!json_parse_file(&doc, path, ADAPTER_CONFIG_MAX, err)) {
 		struct strict c = { &doc.root, path, err };
 

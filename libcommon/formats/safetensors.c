@@ -247,8 +247,8 @@ static int read_header(struct safetensors *s, const struct st_file *f, struct er
 		n = n << 8 | f->map.data[i];
 	if (n > HEADER_MAX)
 		return err_set(err, EX_DATAERR,
-			"%s: not a safetensors file: it announces a header of %llu bytes, more than %d",
-			f->path, (unsigned long long)n, HEADER_MAX);
+			"%s: not a safetensors file: its first 8 bytes announce a header of more than %d",
+			f->path, HEADER_MAX);
 	if (n > f->map.size - 8)
 		return err_set(err, EX_DATAERR, "%s: header describes %llu bytes or more, file has %zu",
 			f->path, (unsigned long long)n + 8, f->map.size);

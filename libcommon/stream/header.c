@@ -350,19 +350,26 @@ int header_union(struct stream_header *to, const struct stream_header *from, uin
 	return 0;
 }
 
-static const char *tok_name(const struct stream_tok *t)
+/* "'smollm2' (vocab 49152, sha256 0123456789ab)", as far as it is known. */
+static void tok_text(const struct stream_tok *t, char out[128])
 {
-	return t->name ? t->name : "without a name";
+	int n = snprintf(out, 128, t->name ? "'%.60s' (" : "%s(", t->name ? t->name : "");
+
+	n += snprintf(out + n, 128 - (size_t)n, "vocab %u", t->vocab);
+	if (*t->sha256)
+		n += snprintf(out + n, 128 - (size_t)n, ", sha256 %.12s", t->sha256);
+	snprintf(out + n, 128 - (size_t)n, ")");
 }
 
 int stream_same_tokenizer(const struct stream_tok *a, const char *a_name,
 	const struct stream_tok *b, const char *b_name, struct err *err)
 {
+	char a_text[128], b_text[128];
+
 	if (*a->sha256 && *b->sha256 ? !strcmp(a->sha256, b->sha256) : a->vocab == b->vocab)
 		return 0;
-	return err_set(err, EX_DATAERR,
-		"%s was made with tokenizer %s (vocab %u, sha256 %.12s), %s with %s (vocab %u, sha256 "
-		"%.12s)",
-		a_name, tok_name(a), a->vocab, *a->sha256 ? a->sha256 : "not given", b_name, tok_name(b),
-		b->vocab, *b->sha256 ? b->sha256 : "not given");
+	tok_text(a, a_text);
+	tok_text(b, b_text);
+	return err_set(err, EX_DATAERR, "the tokenizers differ: that of %s is %s, that of %s %s", a_name,
+		a_text, b_name, b_text);
 }

@@ -65,8 +65,8 @@ int stream_header_copy(struct stream_header *to, const struct stream_header *fro
 int stream_add_prov(struct stream_header *h, const char *prog, const char *version,
 	const char *set_json, const struct buf *merged, size_t nmerged, struct err *err);
 /*
- * Same tokenizer: sha256 if both have it, else vocab.  EX_DATAERR "a.tns was made with tokenizer X
- * (...), b.tns with Y".
+ * Same tokenizer: sha256 if both have it, else vocab.  EX_DATAERR "the tokenizers differ:
+ * that of a.tns is X (...), that of b.tns Y".
  */
 int stream_same_tokenizer(const struct stream_tok *a, const char *a_name,
 	const struct stream_tok *b, const char *b_name, struct err *err);

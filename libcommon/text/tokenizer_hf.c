@@ -588,7 +588,7 @@ int tokenizer_open_hf(struct tokenizer *t, const char *dir, const char *json, st
 		err_set(err, EX_NOINPUT, "cannot find '%s'%s", json,
 		    spm && is_file(spm)
 		        ? "; tokenizer.model is not read: save it as tokenizer.json"
-		        : "");
+		        : "; model.tokenizer names one elsewhere");
 		free(spm);
 		return -1;
 	}

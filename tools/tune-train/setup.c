@@ -52,6 +52,9 @@ static int open_base(struct run *r, const char *step_dir, struct err *err)
 
 	if (step_dir && !adapter)
 		return modelfile_open(&r->base, step_dir, NULL, true, err);
+	if (random && config[0] && !is_dir(config) && strcmp(path_base(config), "config.json"))
+		return cfg_error(c, err, "model.config",
+			"must be a config.json or the folder of one, found '%s'", config);
 	if (random && config[0])
 		path = dir = is_dir(config) ? mem_strdup(config, err) : path_dir(config);
 	rc = path ? modelfile_open(&r->base, path, NULL, !random, err) : -1;

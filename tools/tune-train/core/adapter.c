@@ -35,13 +35,22 @@ static int load_adapter_param(struct model *m, size_t i, const struct tensor *t,
 	return rc;
 }
 
+enum { NAMED = 4 };   /* of many that are wrong in the same way */
+
+static int tell_rest(size_t n, const char *what, const char *dir, struct err *err)
+{
+	if (n > NAMED)
+		err_more(err, EX_DATAERR, "%s: %zu %s tensors in all: is it an adapter of this base model?",
+			dir, n, what);
+	return n ? -1 : 0;
+}
+
 /* Each tensor of s must be one of ours. */
 static int check_surplus(const struct model *m, const struct safetensors *s, const char *dir,
 	struct err *err)
 {
 	char name[160];
-	size_t i, k;
-	int rc = 0;
+	size_t i, k, surplus = 0;
 
 	for (k = 0; k < safetensors_count(s); k++) {
 		const char *have = safetensors_at(s, k)->name;
@@ -51,26 +60,27 @@ static int check_surplus(const struct model *m, const struct safetensors *s, con
 			if (m->units.params[i].trained && !strcmp(name, have))
 				break;
 		}
-		if (i == m->units.nparams)
-			rc = err_more(err, EX_DATAERR, "%s: unexpected tensor '%s'", dir, have);
+		if (i == m->units.nparams && ++surplus <= NAMED)
+			err_more(err, EX_DATAERR, "%s: unexpected tensor '%s'", dir, have);
 	}
-	return rc;
+	return tell_rest(surplus, "unexpected", dir, err);
 }
 
 int model_load_adapter(struct model *m, const char *dir, struct err *err)
 {
 	struct safetensors *s = NULL;
 	char name[160];
-	size_t i;
+	size_t i, missing = 0;
 	int rc = 0;
 
 	if (safetensors_open_dir(&s, dir, "adapter_model", err) < 0)
 		return -1;
 	for (i = 0; i < m->units.nparams; i++) {
 		peft_name(&m->units.params[i], name, sizeof(name));
-		if (m->units.params[i].trained && !safetensors_find(s, name))
-			rc = err_more(err, EX_DATAERR, "%s: missing tensor '%s'", dir, name);
+		if (m->units.params[i].trained && !safetensors_find(s, name) && ++missing <= NAMED)
+			err_more(err, EX_DATAERR, "%s: missing tensor '%s'", dir, name);
 	}
+	rc = tell_rest(missing, "missing", dir, err);
 	if (check_surplus(m, s, dir, err) < 0)
 		rc = -1;
 	for (i = 0; i < m->units.nparams && rc == 0; i++) {

@@ -552,7 +552,7 @@ static void test_unused_rows(void)
 	for (i = 0; i < 59; i++)
 		used[k.ids[i]] = true;
 	for (i = 0; i < 512; i++)
-		right &= (max_abs(g + i * 64, 64) > 0) == used[i];
+		right = right && (max_abs(g + i * 64, 64) > 0) == used[i];
 	ok(right, "K9: rows of ids that no trained token sees have exactly zero gradient");
 	free(g);
 	tiny_close(&t);

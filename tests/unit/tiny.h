@@ -30,10 +30,14 @@ static inline void tiny_die(const struct err *e, const char *what)
 /* Paths of the CPU device that this machine has. */
 static inline int tiny_paths(const char *paths[4])
 {
-	paths[0] = "plain";
-	return 1 + (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")
-				   ? (paths[1] = "avx2", 1)
-				   : 0);
+	int n = 0;
+
+	paths[n++] = "plain";
+#if defined(__x86_64__)
+	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+		paths[n++] = "avx2";
+#endif
+	return n;
 }
 
 static inline struct arch tiny_arch(bool tied)

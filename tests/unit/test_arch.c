@@ -52,7 +52,7 @@ static void check_rope(const struct arch *a, const struct json *want, const char
 			   diff = fabs(inv[i] - v) / v;
 
 		exact += inv[i] == (float)v;
-		worst = diff > worst ? diff : worst;
+		worst = diff > worst || isnan(diff) ? diff : worst;
 	}
 	ok(want->n == (uint32_t)a->head_dim / 2 && worst <= 2.5e-7,
 		"%s: inverse frequencies (%u of %u bit for bit, worst %.2g)", name, exact, want->n, worst);

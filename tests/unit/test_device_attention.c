@@ -165,7 +165,7 @@ static double rows_error(struct device *d, struct dbuf got, long ld, const doubl
 
 	for (long i = 0; i < rows; i++) {
 		e = test_error(d, dbuf_at(got, (size_t)(i * ld)), want + i * width, (size_t)width, bound);
-		worst = e > worst ? e : worst;
+		worst = e > worst || isnan(e) ? e : worst;
 	}
 	return worst;
 }

@@ -57,11 +57,11 @@ static void test_cache(const char *what, struct arch a, long micro)
 	kv_reset(t.m, 1);
 	for (i = 0; i < 50; i += 10) {
 		feed(&t, 1, k.ids + i, 10, x);
-		pieces = fmax(pieces, max_diff(x, ref + (i + 9) * V, V));
+		pieces = worst_of(pieces, max_diff(x, ref + (i + 9) * V, V));
 	}
 	for (i = 0; i < 50; i++) {
 		feed(&t, 2, k.ids + i, 1, x);
-		single = fmax(single, max_diff(x, ref + i * V, V));
+		single = worst_of(single, max_diff(x, ref + i * V, V));
 	}
 	ok(pieces <= 1e-5 && single <= 1e-5, "%s: by tens %.2g and one by one %.2g", what, pieces,
 		single);
@@ -244,7 +244,7 @@ static void test_distribution(const char *what, struct sampling s, const double 
 			worst = 1;
 	}
 	for (i = 0; i < n; i++)
-		worst = fmax(worst,
+		worst = worst_of(worst,
 			fabs(count[i] / draws - p[i]) / (sqrt(p[i] * (1 - p[i]) / draws) + 1e-9));
 	ok(worst < 4.5, "sampling, %s: %.1f standard deviations at worst of %d draws", what, worst,
 		draws);

@@ -140,12 +140,12 @@ static double compare(const struct tiny *t, const struct golden *g, enum param_w
 			scale = ((const float *)(const void *)get(g, "gmax.", name)->data)[0];
 		x = tiny_read(t, i, what);
 		for (k = 0; k < ref->shape[0]; k++)
-			d = fmax(d, fabs((double)x[k * p->n / ref->shape[0]] -
+			d = worst_of(d, fabs((double)x[k * p->n / ref->shape[0]] -
 					    ((const float *)(const void *)ref->data)[k]) /
 					    scale);
 		if (d > worst && getenv("TINY_VERBOSE"))
 			printf("# %s%s %.3g\n", kind, name, d);
-		worst = fmax(worst, d);
+		worst = worst_of(worst, d);
 		free(x);
 	}
 	return worst;
@@ -196,8 +196,8 @@ static void run_case(const char *name, const char *path, bool recompute)
 		}
 		if (model_step(t.m, 1e-3, 1.0, &adamw, &s, &e) < 0)
 			tiny_die(&e, name);
-		worst_loss = fmax(worst_loss, fabs(loss - want) / want);
-		worst_norm = fmax(worst_norm, fabs(s.grad_norm - norm) / norm);
+		worst_loss = worst_of(worst_loss, fabs(loss - want) / want);
+		worst_norm = worst_of(worst_norm, fabs(s.grad_norm - norm) / norm);
 	}
 	ok(worst_loss <= 1e-6 && worst_norm <= 1e-5,
 		"%s, %s: losses and norms of 5 steps, relative %.2g <= 1e-6, %.2g <= 1e-5", name,

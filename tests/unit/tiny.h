@@ -239,17 +239,19 @@ static inline float *tiny_logits(const struct tiny *t, const struct tiny_batch *
 	return x;
 }
 
+/* The larger one, or NaN, which fmax would hide. */
+static inline double worst_of(double a, double b)
+{
+	return b > a || isnan(b) ? b : a;
+}
+
 static inline double max_diff(const float *a, const float *b, size_t n)
 {
 	double d = 0;
 	size_t i;
 
-	for (i = 0; i < n; i++) {
-		double x = fabs((double)a[i] - b[i]);
-
-		if (!(x <= d))
-			d = x;          /* NaN counts */
-	}
+	for (i = 0; i < n; i++)
+		d = worst_of(d, fabs((double)a[i] - b[i]));
 	return d;
 }
 
@@ -259,7 +261,7 @@ static inline double max_abs(const float *a, size_t n)
 	size_t i;
 
 	for (i = 0; i < n; i++)
-		d = fmax(d, fabs((double)a[i]));
+		d = worst_of(d, fabs((double)a[i]));
 	return d;
 }
 

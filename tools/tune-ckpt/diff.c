@@ -108,7 +108,7 @@ static void compare(struct change *c, const float *a, const float *b, size_t n)
 			c->a_at = x;
 			c->b_at = y;
 		}
-		c->max_rel = fmax(c->max_rel, d / m);
+		c->max_rel = isinf(d) ? INFINITY : fmax(c->max_rel, d / m);
 	}
 }
 

@@ -151,33 +151,58 @@ fail:
 	return -1;
 }
 
-int outdir_commit(struct outdir *d, struct err *err)
+/* 0: the two have changed places at once; 1: this file system can't. */
+static int exchange(const char *a, const char *b, struct err *err)
+{
+#ifdef RENAME_EXCHANGE
+	if (!renameat2(AT_FDCWD, a, AT_FDCWD, b, RENAME_EXCHANGE))
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS)
+		return err_errno(err, EX_CANTCREAT, "cannot replace '%s'", b);
+#endif
+	(void)err;
+	return 1;
+}
+
+/* Without exchange: the old one stands aside for the moment in which the new one takes its name. */
+static int replace_in_turn(struct outdir *d, struct err *err)
 {
 	struct buf old = {0};
-	int rc = sync_tree(d->tmp, err);
-	bool had = !rc && file_exists(d->path);
+	int rc;
 
-	if (had) {   /* move the old one aside for the moment in which the new one takes its name */
-		buf_printf(&old, "%s.old", d->tmp);
-		rc = buf_ok(&old, err);
-		if (!rc && rename(d->path, old.p) < 0)
-			rc = err_errno(err, EX_CANTCREAT, "cannot replace '%s'", d->path);
-	}
+	buf_printf(&old, "%s.old", d->tmp);
+	if (buf_ok(&old, err) < 0)
+		return -1;
+	slot_give(&d->slot);   /* from here on a signal must not remove the new one */
+	rc = rename(d->path, old.p) < 0
+		? err_errno(err, EX_CANTCREAT, "cannot replace '%s'", d->path)
+		: 0;
 	if (!rc && rename(d->tmp, d->path) < 0) {
 		rc = err_errno(err, EX_CANTCREAT, "cannot rename '%s' to '%s'", d->tmp, d->path);
-		if (had && rename(old.p, d->path) < 0)
-			rc = err_errno(
-				err, EX_CANTCREAT, "'%s' is now '%s'; cannot move it back", d->path, old.p);
+		if (rename(old.p, d->path) < 0)
+			err_errno(err, EX_CANTCREAT, "'%s' is now '%s'; cannot move it back", d->path, old.p);
 	} else if (!rc) {
-		slot_give(&d->slot);
 		free(d->tmp);
-		d->tmp = NULL;
-		rc = sync_parent(d->path, err);
-		if (had && remove_tree(old.p, err) < 0)
-			rc = -1;
+		d->tmp = buf_detach(&old);   /* what is left to remove */
 	}
 	buf_release(&old);
-	outdir_abort(d);
+	return rc;
+}
+
+int outdir_commit(struct outdir *d, struct err *err)
+{
+	int rc = sync_tree(d->tmp, err);
+
+	if (!rc && file_exists(d->path)) {
+		rc = exchange(d->tmp, d->path, err);
+		if (rc > 0)
+			rc = replace_in_turn(d, err);
+	} else if (!rc && rename(d->tmp, d->path) < 0) {
+		rc = err_errno(err, EX_CANTCREAT, "cannot rename '%s' to '%s'", d->tmp, d->path);
+	}
+	if (!rc)
+		rc = sync_parent(d->path, err);
+	outdir_abort(d);   /* removes the old one, which is now tmp, if there was one */
 	return rc;
 }
 
@@ -185,9 +210,9 @@ void outdir_abort(struct outdir *d)
 {
 	struct err ignored = {0};
 
-	slot_give(&d->slot);
 	if (d->tmp)
 		remove_tree(d->tmp, &ignored);   /* best effort: the error that led here matters more */
+	slot_give(&d->slot);
 	free(d->tmp);
 	free(d->path);
 	*d = (struct outdir){ .slot = -1 };

@@ -39,9 +39,16 @@ void slot_give(int *slot)
 	*slot = -1;
 }
 
+/* In a handler nothing that fork would run for other threads may run. */
+#if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 34)
+#define SAFE_FORK _Fork
+#else
+#define SAFE_FORK fork
+#endif
+
 static void remove_folder(const char *name)
 {
-	pid_t pid = fork();
+	pid_t pid = SAFE_FORK();
 
 	if (!pid) {
 		execl("/bin/rm", "rm", "-rf", "--", name, (char *)NULL);

@@ -143,6 +143,10 @@ int tunejson_verify(const char *dir, char base[SHA256_HEX], struct err *err)
 			err, EX_DATAERR, "%s: version %lld, this program reads version 1", path, (long long)v);
 		goto done;
 	}
+	if (!files->n) {
+		err_set(err, EX_DATAERR, "%s: it lists no file", path);
+		goto done;
+	}
 	for (uint32_t i = 0; i < files->n; i++)
 		if (check_file(dir, &files->members[i], err) < 0)
 			goto done;

@@ -21,7 +21,7 @@ static bool is_carried(const char *name)
 	return !strncmp(name, "tokenizer", 9) || has_suffix(name, ".jinja");
 }
 
-static int read_one(struct carried *c, size_t *cap, const char *dir, const char *name, struct err *err)
+static int read_one(struct carried *c, const char *dir, const char *name, struct err *err)
 {
 	char *path = path_join(dir, name);
 	int rc = -1;
@@ -30,7 +30,7 @@ static int read_one(struct carried *c, size_t *cap, const char *dir, const char 
 		return err_oom(err, strlen(dir));
 	if (!is_file(path))
 		rc = 0;
-	else if (grow(&c->files, cap, c->n + 1, sizeof(*c->files), err) == 0) {
+	else if (grow(&c->files, &c->cap, c->n + 1, sizeof(*c->files), err) == 0) {
 		struct carried_file *f = &c->files[c->n++];
 
 		*f = (struct carried_file){ .name = mem_strdup(name, err) };
@@ -44,7 +44,6 @@ int carry_read(struct carried *c, const char *dir, struct err *err)
 {
 	DIR *d = opendir(dir);
 	struct dirent *e;
-	size_t cap = 0;
 	int rc = 0;
 
 	*c = (struct carried){0};
@@ -52,11 +51,19 @@ int carry_read(struct carried *c, const char *dir, struct err *err)
 		return err_errno(err, EX_NOINPUT, "cannot open '%s'", dir);
 	while (!rc && (e = readdir(d)))
 		if (is_carried(e->d_name))
-			rc = read_one(c, &cap, dir, e->d_name, err);
+			rc = read_one(c, dir, e->d_name, err);
 	closedir(d);
 	if (rc < 0)
 		carry_release(c);
 	return rc;
+}
+
+int carry_missing(struct carried *c, const char *dir, const char *name, struct err *err)
+{
+	for (size_t i = 0; i < c->n; i++)
+		if (!strcmp(c->files[i].name, name))
+			return 0;
+	return read_one(c, dir, name, err);
 }
 
 int carry_write(const struct carried *c, const char *dir, struct err *err)

@@ -88,9 +88,11 @@ int carry_files(const char *from_dir, const char *to_dir, struct err *err);
 /* The same in two steps: what was read can be written again when from_dir has changed or gone. */
 struct carried {
 	struct carried_file { char *name; struct buf data; } *files;
-	size_t n;
+	size_t n, cap;
 };
 int carry_read(struct carried *c, const char *dir, struct err *err);
+/* One more file of another folder, where it is there and dir had none of that name. */
+int carry_missing(struct carried *c, const char *dir, const char *name, struct err *err);
 int carry_write(const struct carried *c, const char *dir, struct err *err);
 void carry_release(struct carried *c);
 #endif

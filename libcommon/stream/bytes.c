@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { CHUNK = 256 << 10 };
+enum { CHUNK = 256 << 10, WAIT_MS = 100 };
 
 int bytes_open(struct bytes *b, const char *path, struct err *err)
 {
@@ -105,12 +105,30 @@ static int span_room(struct span *s, size_t need, struct err *err)
 	return 0;
 }
 
+static bool (*stop_waiting)(void);
+
+void stream_stop_waiting(bool (*stop)(void))
+{
+	stop_waiting = stop;
+}
+
+/* Until there is something to read, or no need to go on. */
+static int wait_readable(const struct bytes *b, struct err *err)
+{
+	struct pollfd p = { .fd = b->fd, .events = POLLIN };
+
+	while (stop_waiting && poll(&p, 1, WAIT_MS) <= 0)   /* a signal ends it early */
+		if (stop_waiting())
+			return err_set(err, EX_RESUMABLE, "stopped while waiting for %s", b->name);
+	return 0;
+}
+
 /* Read once into raw.  0 also at the end, then b->eof is set. */
 static int raw_read(struct bytes *b, size_t need, struct err *err)
 {
 	ssize_t got;
 
-	if (span_room(&b->raw, need, err) < 0)
+	if (span_room(&b->raw, need, err) < 0 || wait_readable(b, err) < 0)
 		return -1;
 	do
 		got = read(b->fd, b->raw.p + b->raw.end, b->raw.cap - b->raw.end);

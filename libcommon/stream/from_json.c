@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* levels around a merged prov: the record, its map, prov, the entry, in */
+enum { PROV_OUTSIDE = 5 };
+
 static int put_any(msgpack_packer *pk, const struct json *v, struct err *err);
 
 /* "nan", "inf", "-inf" and null where a float stands; jq writes null for what it can't. */
@@ -246,6 +249,37 @@ static int prov_head(const struct buf *prov, size_t *count, size_t *skip, struct
 	return 0;
 }
 
+static int depth_of(const msgpack_object *o)
+{
+	int most = 0, d;
+	uint32_t i;
+
+	if (o->type == MSGPACK_OBJECT_ARRAY)
+		for (i = 0; i < o->via.array.size; i++)
+			most = (d = depth_of(&o->via.array.ptr[i])) > most ? d : most;
+	else if (o->type == MSGPACK_OBJECT_MAP)
+		for (i = 0; i < o->via.map.size; i++)
+			most = (d = depth_of(&o->via.map.ptr[i].val)) > most ? d : most;
+	else
+		return 0;
+	return most + 1;
+}
+
+/*
+ * What has been merged again and again is nested deeper than a record may be: its history begins
+ * anew then.
+ */
+static bool prov_fits(const struct buf *prov)
+{
+	msgpack_unpacked u = {0};
+	size_t off = 0;
+	bool fits = msgpack_unpack_next(&u, prov->p, prov->n, &off) == MSGPACK_UNPACK_SUCCESS &&
+		depth_of(&u.data) + PROV_OUTSIDE <= STREAM_DEPTH_MAX;
+
+	msgpack_unpacked_destroy(&u);
+	return fits;
+}
+
 int stream_add_prov(struct stream_header *h, const char *prog, const char *version,
 	const char *set_json, const struct buf *merged, size_t nmerged, struct err *err)
 {
@@ -277,7 +311,7 @@ int stream_add_prov(struct stream_header *h, const char *prog, const char *versi
 		msgpack_pack_array(&pk, nmerged);
 	}
 	for (i = 0; i < nmerged; i++)
-		if (merged[i].n)
+		if (merged[i].n && prov_fits(&merged[i]))
 			buf_put(&out, merged[i].p, merged[i].n);
 		else
 			msgpack_pack_array(&pk, 0);

@@ -108,6 +108,11 @@ bool rec_optional(const struct record *r);   /* a lower-case tag: not ours, pass
 struct stream_totals { uint64_t n, tokens, trained, xxh64; };
 
 struct stream_in;
+/*
+ * Ask stop() while a pipe's writer is waited for: where it says yes, the reader ends with
+ * EX_RESUMABLE.  For all streams of the process; NULL (as it is at the start) waits for ever.
+ */
+void stream_stop_waiting(bool (*stop)(void));
 /* "-" is standard input.  Reads the first header, so that *stream_in_header is there at once. */
 int stream_in_open(struct stream_in **in, const char *path, struct err *err);
 /* The first bytes of a token stream, plain or in zstd. */

@@ -3,13 +3,16 @@
  * records.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "libcommon/file.h"
 #include "verbs.h"
 
-enum { LINE_MAX_BYTES = 512 << 20 };
+enum { LINE_MAX_BYTES = 512 << 20, CHUNK = 256 << 10 };
 
 struct encoder {
 	const char *name;
@@ -20,24 +23,62 @@ struct encoder {
 	bool started;
 };
 
-/* One line without its line feed.  0: end of the file.  A last line without a line feed counts. */
-static int read_line(FILE *fp, struct buf *line, const char *name, uint64_t number, struct err *err)
-{
-	int c;
+struct lines { int fd; const char *name; struct buf b; size_t pos; bool eof; };
 
-	buf_clear(line);
-	while ((c = getc_unlocked(fp)) != EOF && c != '\n') {
-		if (line->n == LINE_MAX_BYTES)
-			return err_set(err, EX_DATAERR, "%s:%llu: a line of more than %d bytes", name,
-				(unsigned long long)number, LINE_MAX_BYTES);
-		if (line->n + 1 < line->cap)
-			line->p[line->n++] = (char)c;
-		else
-			buf_putc(line, c);
+static int read_more(struct lines *l, struct err *err)
+{
+	ssize_t got;
+	char *to;
+
+	if (l->pos) {
+		memmove(l->b.p, l->b.p + l->pos, l->b.n - l->pos);
+		l->b.n -= l->pos;
+		l->pos = 0;
 	}
-	if (ferror(fp))
-		return err_errno(err, EX_IOERR, "cannot read '%s'", name);
-	return buf_ok(line, err) < 0 ? -1 : c != EOF || line->n;
+	if (!(to = buf_room(&l->b, CHUNK)))
+		return buf_ok(&l->b, err);
+	do
+		got = read(l->fd, to, CHUNK);
+	while (got < 0 && errno == EINTR);
+	if (got < 0)
+		return err_errno(err, EX_IOERR, "cannot read '%s'", l->name);
+	l->b.n += (size_t)got;
+	l->eof = !got;
+	return 0;
+}
+
+/* One line without its line feed.  0: end of the file.  A last line without a line feed counts. */
+static int read_line(
+	struct lines *l, const char **line, size_t *n, uint64_t number, struct err *err)
+{
+	size_t seen = 0;
+	const char *nl = NULL;
+
+	for (;;) {
+		size_t have = l->b.n - l->pos;
+
+		nl = have > seen ? memchr(l->b.p + l->pos + seen, '\n', have - seen) : NULL;
+		if (nl || l->eof)
+			break;
+		if (have > LINE_MAX_BYTES)
+			return err_set(err, EX_DATAERR, "%s:%llu: a line of more than %d bytes", l->name,
+				(unsigned long long)number, LINE_MAX_BYTES);
+		seen = have;
+		if (read_more(l, err) < 0)
+			return -1;
+	}
+	*line = l->b.p ? l->b.p + l->pos : "";
+	*n = nl ? (size_t)(nl - *line) : l->b.n - l->pos;
+	l->pos += *n + (nl != NULL);
+	return nl || *n;
+}
+
+/* No whole line is here, and its writer would be waited for. */
+static bool would_block(const struct lines *l)
+{
+	struct pollfd p = { .fd = l->fd, .events = POLLIN };
+
+	return !l->eof && !memchr(l->b.p + l->pos, '\n', l->b.n - l->pos) && poll(&p, 1, 0) == 0;
 }
 
 static int begin_part(struct encoder *e, struct err *err)
@@ -79,28 +120,39 @@ static int put_line(struct encoder *e, struct err *err)
 	return rc;
 }
 
-static int encode(struct encoder *e, FILE *fp, struct err *err)
+static bool is_blank(const char *p, size_t n)
 {
-	struct buf line = {0};
+	while (n && (*p == ' ' || *p == '\t' || *p == '\r'))
+		p++, n--;
+	return !n;
+}
+
+static int encode(struct encoder *e, int fd, struct err *err)
+{
+	struct lines l = { .fd = fd, .name = e->name };
+	const char *line = NULL;
+	size_t n = 0;
 	int got = 0, rc = -1;
 
-	while ((got = read_line(fp, &line, e->name, ++e->line, err)) > 0) {
-		if (strspn(line.p ? line.p : "", " \t\r") == line.n)
+	while ((got = read_line(&l, &line, &n, ++e->line, err)) > 0) {
+		if (is_blank(line, n))
 			continue;
-		if (e->line == 1 && stream_begins(line.p, line.n)) {
+		if (e->line == 1 && stream_begins(line, n)) {
 			err_set(err, EX_DATAERR,
 				"%s: this is a token stream already; encode reads the lines of 'tune-stream cat "
 				"--json'",
 				e->name);
 			goto done;
 		}
-		if (json_parse(&e->doc, line.p, line.n, e->name, e->line, err) < 0)
+		if (json_parse(&e->doc, line, n, e->name, e->line, err) < 0)
 			goto done;
 		if (put_line(e, err) < 0) {
 			if (err->code == EX_DATAERR)
 				err_prefix(err, "%s:%llu: ", e->name, (unsigned long long)e->line);
 			goto done;
 		}
+		if (e->out && stream_out_tick(e->out, would_block(&l), err) < 0)
+			goto done;
 	}
 	if (got < 0)
 		goto done;
@@ -113,15 +165,14 @@ static int encode(struct encoder *e, FILE *fp, struct err *err)
 	else
 		rc = 0;
 done:
-	buf_release(&line);
+	buf_release(&l.b);
 	return rc;
 }
 
 int verb_encode(const struct args *a, struct err *err)
 {
 	struct encoder e = { .name = "standard input" };
-	FILE *fp = stdin;
-	int rc = -1;
+	int fd = STDIN_FILENO, rc;
 
 	if (a->npaths > 1)
 		return err_set(err, EX_USAGE, "encode takes one FILE");
@@ -129,12 +180,12 @@ int verb_encode(const struct args *a, struct err *err)
 		return -1;
 	if (a->npaths && strcmp(a->paths[0], "-")) {
 		e.name = a->paths[0];
-		if (!(fp = fopen(e.name, "rb")))
+		if ((fd = open(e.name, O_RDONLY | O_CLOEXEC)) < 0)
 			return err_errno(err, EX_NOINPUT, "cannot open '%s'", e.name);
 	}
-	rc = encode(&e, fp, err);
-	if (fp != stdin)
-		fclose(fp);
+	rc = encode(&e, fd, err);
+	if (fd != STDIN_FILENO)
+		close(fd);
 	stream_out_close(e.out);
 	stream_header_release(&e.head);
 	json_release(&e.doc);

@@ -41,8 +41,16 @@ static int measure_flops(struct run *r, double *flops, struct err *err)
 
 struct dry {
 	uint64_t records, tokens, flops;   /* 0 records: a stream; flops a second */
-	double total_tokens, seconds;
+	double epochs, total_tokens, seconds;
 };
+
+/* The last batch of an epoch is short. */
+static double epochs_of(uint64_t steps, uint64_t batch, uint64_t records)
+{
+	uint64_t per_epoch = records / batch + (records % batch != 0), rest = steps % per_epoch;
+
+	return (double)(steps / per_epoch) + (double)(rest * batch) / (double)records;
+}
 
 static void print_json(const struct run *r, const struct dry *d)
 {
@@ -65,6 +73,7 @@ static void print_json(const struct run *r, const struct dry *d)
 		json_w_name(&w, numbers[i].name);
 		json_w_int(&w, (int64_t)numbers[i].v);
 	}
+	json_w_name(&w, "epochs"); json_w_num(&w, d->epochs);
 	json_w_name(&w, "recompute"); json_w_bool(&w, p->recompute);
 	json_w_name(&w, "device"); json_w_str(&w, r->dev->name);
 	json_w_name(&w, "seconds");
@@ -105,8 +114,7 @@ static void print_text(const struct run *r, const struct dry *d)
 	printf("data                %llu records, %llu tokens\n", (unsigned long long)d->records,
 		(unsigned long long)d->tokens);
 	printf("steps               %llu of %llu records, %.2f epochs, about %.0f tokens\n",
-		(unsigned long long)r->steps, (unsigned long long)r->batch,
-		(double)r->steps * (double)r->batch / (double)d->records, d->total_tokens);
+		(unsigned long long)r->steps, (unsigned long long)r->batch, d->epochs, d->total_tokens);
 	printf("time                about %s at 70 %% of the %.0f GFLOP/s measured just now\n", eta,
 		(double)d->flops / 1e9);
 }
@@ -120,8 +128,8 @@ int dry_run(struct run *r, struct err *err)
 		if (measure_flops(r, &flops, err) < 0)
 			return -1;
 		d.flops = (uint64_t)flops;
-		d.total_tokens =
-			(double)r->steps * (double)r->batch * (double)d.tokens / (double)d.records;
+		d.epochs = epochs_of(r->steps, r->batch, d.records);
+		d.total_tokens = d.epochs * (double)d.tokens;
 		d.seconds = d.total_tokens * r->plan.flops_per_token / (0.7 * flops);
 	}
 	(r->tool->json ? print_json : print_text)(r, &d);

@@ -1,7 +1,6 @@
 #include "feed.h"
 
 #include <assert.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -104,20 +103,43 @@ const struct stream_header *feed_header(const struct feed *f)
 	return f->in ? stream_in_header(f->in) : stream_at_header(f->at[0]);
 }
 
+/* A later file of the set is of the first one's kind and tokenizer. */
+static int same_stream(const struct feed *f, size_t i, struct err *err)
+{
+	const struct stream_header *a = stream_at_header(f->at[0]), *b = stream_at_header(f->at[i]);
+
+	if (a->kind != b->kind)
+		return err_set(err, EX_DATAERR, "%s is of kind '%s', but %s of kind '%s'",
+			f->set.files[i].path, stream_kind_name(b->kind), f->set.files[0].path,
+			stream_kind_name(a->kind));
+	return stream_same_tokenizer(
+		&a->tok, f->set.files[0].path, &b->tok, f->set.files[i].path, err);
+}
+
 /* Record g of the whole set. */
 static int get(struct feed *f, uint64_t g, struct record *r, struct err *err)
 {
 	size_t i = shardset_find(&f->set, g);
 
 	if (!f->at[i]) {
-		if (stream_at_open(&f->at[i], f->set.files[i].path, err) < 0)
+		if (stream_at_open(&f->at[i], f->set.files[i].path, err) < 0 ||
+			same_stream(f, i, err) < 0)
 			return -1;
 		if (stream_at_count(f->at[i]) != f->set.files[i].records)
 			return err_set(err, EX_DATAERR, "%s: %llu records, the manifest says %llu",
 				f->set.files[i].path, (unsigned long long)stream_at_count(f->at[i]),
 				(unsigned long long)f->set.files[i].records);
 	}
-	return stream_at_get(f->at[i], g - f->set.files[i].first, r, err);
+	if (stream_at_get(f->at[i], g - f->set.files[i].first, r, err) < 0)
+		return -1;
+	/* It has a number there, but is nothing to train on. */
+	return !rec_optional(r) ? 0
+							: err_set(err, EX_DATAERR,
+								  "%s: record %llu is a '%s' record, which has no place in a batch: "
+								  "train on the file as a stream ('tune-stream cat %s | tune-train ... "
+								  "-'), or take the record out",
+								  f->set.files[i].path, (unsigned long long)r->index, r->tag,
+								  f->set.files[i].path);
 }
 
 static int add_doc(struct step_data *d, struct step_rec *rec, uint32_t off, uint32_t n,
@@ -169,17 +191,6 @@ static int add_record(struct feed *f, struct step_data *d, const struct record *
 	return 0;
 }
 
-/* A writer may pause for long: a signal must be seen meanwhile. */
-static int wait_for_input(struct feed *f, struct err *err)
-{
-	while (stream_in_would_block(f->in)) {
-		if (signal_seen())
-			return err_set(err, EX_RESUMABLE, "stopped while waiting for %s", f->name);
-		poll(NULL, 0, 20);   /* a signal ends it early */
-	}
-	return 0;
-}
-
 int feed_load(struct feed *f, struct step_data *d, uint64_t seed, uint64_t epoch, uint64_t first,
 	uint64_t n, long max_record, int rank, int ranks, uint64_t *got, struct err *err)
 {
@@ -194,8 +205,6 @@ int feed_load(struct feed *f, struct step_data *d, uint64_t seed, uint64_t epoch
 		uint64_t g = i;
 
 		if (f->in) {
-			if (wait_for_input(f, err) < 0)
-				return -1;
 			while ((rc = stream_next(f->in, &r, err)) > 0 && !rec_is(&r, "TOKS") &&
 				!rec_is(&r, "PACK"))
 				;   /* lower-case tags pass */

@@ -156,6 +156,26 @@ static int log_end(struct run *r, const char *why, struct err *err)
 	return metrics_end(&r->metrics, &w, &b, err);
 }
 
+/* It is the best only when it is there. */
+static int save_best(struct run *r, double loss, struct err *err)
+{
+	struct ckpt_state before = r->s;
+
+	r->s.has_best = true;
+	r->s.best = loss;
+	r->s.best_step = r->s.step;
+	if (!cfg_bool(r->cfg, "save.best"))
+		return 0;
+	if (save(r, true, err) < 0)
+		return -1;
+	if (r->last_saved != r->s.step) {
+		r->s.has_best = before.has_best;
+		r->s.best = before.best;
+		r->s.best_step = before.best_step;
+	}
+	return 0;
+}
+
 /* Validate; remember the best.  1: patience is used up. */
 static int evaluate(struct run *r, struct err *err)
 {
@@ -169,13 +189,8 @@ static int evaluate(struct run *r, struct err *err)
 		/* NaN is never the best */
 		better = isfinite(loss) && (!r->s.has_best || loss < r->s.best);
 		r->s.bad_evals = better ? 0 : r->s.bad_evals + 1;
-		if (better) {
-			r->s.has_best = true;
-			r->s.best = loss;
-			r->s.best_step = r->s.step;
-			if (cfg_bool(r->cfg, "save.best") && save(r, true, err) < 0)
-				return -1;
-		}
+		if (better && save_best(r, loss, err) < 0)
+			return -1;
 	}
 	if (sample_answers(r, err) < 0)
 		return -1;
@@ -221,7 +236,7 @@ static int finish(struct run *r, const char *why, int status, struct err *err)
 {
 	if (!status && check_learned(r, err) < 0)
 		return -1;
-	if (r->last_saved != r->s.step && save(r, false, err) < 0)
+	if (r->last_saved != r->s.step && save_last(r, err) < 0)
 		return -1;
 	return log_end(r, why, err) < 0 ? -1 : status;
 }
@@ -244,7 +259,7 @@ static int after_step(struct run *r, const struct step_out *o, struct err *err)
 		return save_and_fail(r, err);
 	if ((due(r->s.step, cfg_int(r->cfg, "save.every")) ||
 			(minutes > 0 && now_s() - r->last_save_s >= minutes * 60)) &&
-		r->last_saved != r->s.step && save(r, false, err) < 0)
+		r->last_saved != r->s.step && r->not_saved != r->s.step && save(r, false, err) < 0)
 		return -1;
 	return patience_over;
 }

@@ -48,6 +48,7 @@ int main(int argc, char **argv)
 	run.o.rows_step = run.o.rows_step == UINT64_MAX ? 0 : run.o.rows_step;
 	run.o.data = t.argc ? t.argv[0] : NULL;
 	signals_install();
+	stream_stop_waiting(signal_seen);
 	if (run_open(&run, &err) < 0)
 		goto done;
 	rc = run.o.rows_step ? print_rows(&run, &err)

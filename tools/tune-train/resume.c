@@ -33,27 +33,37 @@ static void show(const struct json *v, struct buf *out)
 		buf_puts(out, "(not set)");
 }
 
+static int compare_one(const struct run *r, const char *key, const struct json *then,
+	const struct json *now, struct err *bad, struct err *err)
+{
+	struct buf a = {0}, b = {0};
+	bool length = !strcmp(key, "train.steps") || !strcmp(key, "train.epochs");
+	int rc;
+
+	show(json_get(then, key), &a);
+	show(json_get(now, key), &b);
+	rc = buf_ok(&a, err) < 0 || buf_ok(&b, err) < 0 ? -1 : 0;
+	if (!rc && strcmp(a.p, b.p) && !(length && r->o.extend))
+		err_more(bad, EX_CONFIG, "%s: the run was made with %s, now it is %s%s", key, a.p, b.p,
+			length ? " (--extend allows it)" : "; start another run, or set it back");
+	buf_release(&a);
+	buf_release(&b);
+	return rc;
+}
+
 /* Every setting of then and now must be equal, but steps and epochs with --extend. */
 static int compare(
 	const struct run *r, const struct json *then, const struct json *now, struct err *err)
 {
 	struct err bad = {0};
 
-	for (uint32_t i = 0; i < now->n; i++) {
-		const char *key = now->members[i].name.s;
-		struct buf a = {0}, b = {0};
-		bool length = !strcmp(key, "train.steps") || !strcmp(key, "train.epochs");
-
-		show(json_get(then, key), &a);
-		show(&now->members[i].value, &b);
-		if (buf_ok(&a, err) < 0 || buf_ok(&b, err) < 0)
+	for (uint32_t i = 0; i < now->n; i++)
+		if (compare_one(r, now->members[i].name.s, then, now, &bad, err) < 0)
 			return -1;
-		if (strcmp(a.p, b.p) && !(length && r->o.extend))
-			err_more(&bad, EX_CONFIG, "%s: the run was made with %s, now it is %s%s", key, a.p, b.p,
-				length ? " (--extend allows it)" : "; start another run, or set it back");
-		buf_release(&a);
-		buf_release(&b);
-	}
+	for (uint32_t i = 0; i < then->n; i++)
+		if (!json_get(now, then->members[i].name.s) &&
+			compare_one(r, then->members[i].name.s, then, now, &bad, err) < 0)
+			return -1;
 	if (bad.code)
 		*err = bad;
 	return bad.code ? -1 : 0;

@@ -41,9 +41,6 @@ int print_rows(struct run *r, struct err *err)
 {
 	uint64_t n = feed_count(r->feed), per_epoch, step = r->o.rows_step - 1, first, got;
 
-	if (feed_sequential(r->feed))
-		return err_set(err, EX_USAGE,
-			"--rows needs a shard folder or an indexed file; a stream can be read only once");
 	if (r->steps && step >= r->steps)
 		return err_set(err, EX_USAGE, "--rows %llu: the run has %llu steps",
 			(unsigned long long)step + 1, (unsigned long long)r->steps);

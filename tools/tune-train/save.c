@@ -39,7 +39,7 @@ static int event(struct run *r, const char *path, bool best, struct err *err)
 	return rc;
 }
 
-int save(struct run *r, bool best, struct err *err)
+static int save_as(struct run *r, bool best, bool must, struct err *err)
 {
 	struct ckpt_opts o = { .run = r->dir,
 		.base = &r->base,
@@ -57,8 +57,9 @@ int save(struct run *r, bool best, struct err *err)
 	rc = checkpoint_save(r->model, &r->s, &o, &path, err);
 	r->s.config = NULL;
 	if (rc < 0) {
-		if (strcmp(cfg_str(r->cfg, "save.on_error"), "continue"))
+		if (must || strcmp(cfg_str(r->cfg, "save.on_error"), "continue"))
 			return -1;
+		r->not_saved = r->s.step;
 		progress_clear(&r->progress);
 		tool_warn(r->tool, "step %llu is not saved, training goes on: %s",
 			(unsigned long long)r->s.step, err->msg);
@@ -70,4 +71,14 @@ int save(struct run *r, bool best, struct err *err)
 	rc = event(r, path, best, err);
 	free(path);
 	return rc;
+}
+
+int save(struct run *r, bool best, struct err *err)
+{
+	return save_as(r, best, false, err);
+}
+
+int save_last(struct run *r, struct err *err)
+{
+	return save_as(r, false, true, err);
 }

@@ -44,6 +44,9 @@ static int check_data(const struct run *r, struct err *err)
 	bool stream = feed_sequential(r->feed),
 		 constant = !strcmp(cfg_str(c, "schedule.name"), "constant");
 
+	if (stream && r->o.rows_step)
+		return err_set(err, EX_USAGE,
+			"--rows needs a shard folder or an indexed file; a stream can be read only once");
 	if (stream && cfg_num(c, "train.epochs") != 1)
 		return cfg_error(c, err, "train.epochs",
 			"a stream is read once, in its order; tune-shard makes a folder that can be read again "

@@ -40,6 +40,40 @@ static int open_data(struct run *r, struct err *err)
 	return 0;
 }
 
+/*
+ * A full run that goes on needs nothing of the model that it began with; but where that is given
+ * and there, it must not be another one.
+ */
+static int same_sizes(const struct run *r, struct err *err)
+{
+	const struct config *c = r->cfg;
+	const char *key = cfg_str(c, "model.config")[0] && cfg_str(c, "model.init")[0] ? "model.config"
+																				   : "model.path";
+	struct modelfile m;
+	struct err not_there = {0};
+	const struct arch *a = &r->base.arch, *b = &m.arch;
+	char *dir = is_dir(cfg_str(c, key)) || is_gguf(cfg_str(c, key))
+		? mem_strdup(cfg_str(c, key), err)
+		: path_dir(cfg_str(c, key));
+	int rc = 0;
+
+	if (!dir)
+		return err_oom(err, 256);
+	if (cfg_str(c, key)[0] && modelfile_open(&m, dir, NULL, false, &not_there) == 0) {
+		if (strcmp(a->family, b->family) || a->dim != b->dim || a->layers != b->layers ||
+			a->heads != b->heads || a->kv_heads != b->kv_heads || a->ffn_dim != b->ffn_dim ||
+			a->vocab != b->vocab || a->tied != b->tied)
+			rc = cfg_error(c, err, key,
+				"'%s' is another model than the run's (%s of %d layers, dim %d, vocab %d; the run's: "
+				"%s, %d, %d, %d)",
+				cfg_str(c, key), b->family, b->layers, b->dim, b->vocab, a->family, a->layers, a->dim,
+				a->vocab);
+		modelfile_close(&m);
+	}
+	free(dir);
+	return rc;
+}
+
 /* Where the weights come from: the checkpoint of a full run that goes on, else the model. */
 static int open_base(struct run *r, const char *step_dir, struct err *err)
 {
@@ -51,7 +85,8 @@ static int open_base(struct run *r, const char *step_dir, struct err *err)
 	int rc;
 
 	if (step_dir && !adapter)
-		return modelfile_open(&r->base, step_dir, NULL, true, err);
+		return modelfile_open(&r->base, step_dir, NULL, true, err) < 0 ? -1
+																	   : same_sizes(r, err);
 	if (random && config[0] && !is_dir(config) && strcmp(path_base(config), "config.json"))
 		return cfg_error(c, err, "model.config",
 			"must be a config.json or the folder of one, found '%s'", config);
@@ -162,6 +197,9 @@ static int carry(struct run *r, struct err *err)
 	if (!(dir = path_dir(source)))
 		return err_oom(err, 256);
 	rc = carry_read(&r->carried, dir, err);
+	/* How answers end is the model's to say, wherever its tokenizer comes from. */
+	if (!rc && r->base.dir)
+		rc = carry_missing(&r->carried, r->base.dir, "generation_config.json", err);
 	free(dir);
 	return rc;
 }
@@ -388,7 +426,7 @@ int run_open(struct run *r, struct err *err)
 
 	r->cfg = r->tool->cfg;
 	r->dir = cfg_str(r->cfg, "save.dir");
-	r->last_saved = UINT64_MAX;
+	r->last_saved = r->not_saved = UINT64_MAX;
 	if (settings_check(r, err) < 0 ||
 		(!only_look && (resumed = resume_find(r, &step_dir, err)) < 0) || open_data(r, err) < 0 ||
 		settings_steps(r, err) < 0)
@@ -410,6 +448,8 @@ int run_open(struct run *r, struct err *err)
 			(resumed && resume_apply(r, step_dir, err) < 0)))
 		goto done;
 	r->s.micro_tokens = (uint64_t)r->plan.micro_tokens;
+	if (!resumed)
+		r->s.stream_hash = feed_running_hash(r->feed);
 	rc = 0;
 done:
 	free(step_dir);

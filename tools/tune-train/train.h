@@ -63,7 +63,7 @@ struct run {
 	bool resumed;
 	struct ckpt_state s;
 	/* last_saved: step of the newest checkpoint, UINT64_MAX = none */
-	uint64_t start_step, last_saved;
+	uint64_t start_step, last_saved, not_saved;   /* not_saved: where the last save failed */
 	double last_save_s;
 	struct metrics metrics;
 	struct interval iv;
@@ -94,7 +94,8 @@ int sample_answers(struct run *r, struct err *err);
 /* longest prompt + answer in tokens; 0 = no prompts */
 int sample_room(const struct run *r, long *longest, struct err *err);
 /* save.c */
-int save(struct run *r, bool best, struct err *err);
+int save(struct run *r, bool best, struct err *err);   /* 0 too where save.on_error goes on */
+int save_last(struct run *r, struct err *err);         /* must: nothing comes after it */
 /* dryrun.c, rows.c */
 int dry_run(struct run *r, struct err *err);
 int print_rows(struct run *r, struct err *err);

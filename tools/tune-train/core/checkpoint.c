@@ -172,15 +172,20 @@ static void link_name(const char *run, const char *link, char out[64])
 	free(path);
 }
 
-/* Keep the newest `keep` and the best. */
-static int rotate(const char *run, int keep, struct err *err)
+/*
+ * Keep the newest `keep` up to the one just written, and the best.  Later ones are broken: the run
+ * went back before them, and writes them again.
+ */
+static int rotate(const char *run, const char *newest, int keep, struct err *err)
 {
 	char **names, best[64];
-	size_t n;
+	size_t n, first = 0;
 	int rc = list_steps(run, false, &names, &n, err);
 
+	while (first < n && cmp_desc(&names[first], &newest) < 0)
+		first++;
 	link_name(run, "best", best);
-	for (size_t i = (size_t)keep; !rc && i < n; i++) {
+	for (size_t i = first + (size_t)keep; !rc && i < n; i++) {
 		char *path = strcmp(names[i], best) ? step_path(run, names[i], "") : NULL;
 
 		if (path)
@@ -248,7 +253,7 @@ int checkpoint_save(struct model *m, const struct ckpt_state *s, const struct ck
 		goto done;
 	}
 	if (put_in_place(o->run, tmp, name, err) < 0 || point(o->run, "latest", name, err) < 0 ||
-	    (o->best && point(o->run, "best", name, err) < 0) || rotate(o->run, o->keep, err) < 0)
+	    (o->best && point(o->run, "best", name, err) < 0) || rotate(o->run, name, o->keep, err) < 0)
 		goto done;
 	buf_printf(&shown, "steps/%s", name);
 	rc = (*path = buf_detach(&shown)) ? 0 : err_oom(err, 64);

@@ -434,6 +434,9 @@ changed() { jq -r 'select(.equal | not) | .tensor'; }
 	[[ "$output" = *"it is not a complete checkpoint"* ]]
 	run -1 tune-ckpt verify $d
 	[[ "$output" = *"it is not a complete checkpoint"* ]]
+	jq '.files = {}' kept >$d/tune.json
+	run -1 tune-ckpt verify $d
+	[[ "$output" = *"it lists no file" ]]
 	echo '{' >$d/tune.json
 	tune-ckpt inspect $d | grep '^broken '
 	rm $d/tune.json

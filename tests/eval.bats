@@ -26,7 +26,8 @@ e() { local verb=$1; shift; tune-eval "$verb" -q -m "$F/run" "$@"; }
 	while read -r row; do echo "$row" | e loss --per-row - ; done <"$F/rows.jsonl" >single
 	jq -n -e --slurpfile a all --slurpfile b single '[range(8)] | all(($a[.].logp - $b[.].logp | fabs) < 1e-6 and $a[.].tokens == $b[.].tokens)'
 	tac "$F/rows.jsonl" >back
-	e loss --per-row back | jq -s -e --slurpfile a all '[range(8)] | all((. as $i | $a[7 - $i].logp) as $x | $x | type == "number")'
+	e loss --per-row back >turned
+	jq -n -e --slurpfile a all --slurpfile b turned '[range(8)] | all(($a[.].logp - $b[7 - .].logp | fabs) < 1e-6 and $a[.].tokens == $b[7 - .].tokens)'
 }
 
 @test "the last message is answered; --each goes on where a checkpoint is gone; scores carry their document's seq" {
@@ -94,6 +95,10 @@ shape() { tune-stream cat --json "$@" | jq -c 'select(has("seq")) | [.seq, (.ids
 	printf '{"prompt": "%s", "completion": "ab"}\n{"prompt": "a", "completion": "%s"}\n' "$long" "$long" >rows
 	run -0 tune-eval loss -m small --json rows
 	[[ "$output" == *"1 contexts were longer"*"1 rows are left out"* ]]
+	# what is kept is the first token (here BOS), and the end: as scored when cut by hand
+	tune-stream cat --json <(tune-tokenize -q -m small -o - rows) | jq -c 'if .tag == "TOKS" and .seq == 0 then .ids = .ids[:1] + .ids[-31:] | .mask = .mask[:1] + .mask[-31:]
+		elif .tag == "TEND" then {tag, n: 1} else select(.tag == "TUNE") end' | tune-stream encode >hand.tns
+	jq -n -e --argjson a "$(tune-eval loss -q -m small --json hand.tns | jq .loss)" --argjson b "$(head -1 rows | tune-eval loss -q -m small --json - | jq .loss)" '$a == $b'
 	printf '{"text": "%s"}\n' "$long" >text
 	tune-eval loss -q -m small --json text | jq -e '.tokens == 100 and .rows == 1'   # 99 of the text, and its end
 }
@@ -103,6 +108,14 @@ shape() { tune-stream cat --json "$@" | jq -c 'select(has("seq")) | [.seq, (.ids
 	[ "$(jq -r .finish answers | sort -u)" = stop ]
 	[ "$(jq -r '.messages[-1].content' answers | head -1)" = "$(jq -r .completion "$F/rows.jsonl" | head -1)" ]
 	tune-tokenize -q -m "$F/model" -o - answers | tune-stream check
+	# whichever of several ids comes first ends the answer
+	cp -RL "$F/run/latest" many
+	is=$(printf '{"text":" is"}' | tune-tokenize -q -m "$F/model" data.eos=false -o - | tune-stream cat --json | jq '.ids // empty | .[-1]')
+	eos=$(jq '.stop[0]' <<<"$(tune-ckpt inspect --json "$F/run/latest")")
+	for ids in "[$eos, $is]" "[$is, $eos]"; do
+		echo "{\"eos_token_id\": $ids}" >many/generation_config.json
+		tune-eval generate -q -m many generate.max_new_tokens=40 "$F/rows.jsonl" | jq -s -e 'all(.finish == "stop" and (.messages[-1].content | test("^the word i?$")))'
+	done
 	e generate generate.max_new_tokens=2 "$F/rows.jsonl" | jq -s -e 'all(.finish == "length")'
 	e generate 'generate.stop=[" is"]' generate.max_new_tokens=40 "$F/rows.jsonl" | jq -s -e 'all(.messages[-1].content == "the word")'
 }

@@ -6,3 +6,8 @@ setup() {
 	unset NO_COLOR TUNE_CPU
 	if declare -F prepare >/dev/null; then prepare; fi
 }
+# shim PROGRAM...: with tests/shim.c preloaded (what it does: there)
+shim() {
+	[ -e "$BATS_FILE_TMPDIR/shim.so" ] || cc -shared -fPIC -o "$BATS_FILE_TMPDIR/shim.so" "$TUNE_TOP/tests/shim.c" -ldl
+	ASAN_OPTIONS=verify_asan_link_order=0 LD_PRELOAD=$BATS_FILE_TMPDIR/shim.so "$@"
+}

@@ -75,6 +75,12 @@ docs() { tune-stream cat --json "$@" | jq -c 'select(.tag == "PACK") | . as $p |
 	cat in.tns in.tns >twice.tns
 	s -o c shard.val_fraction=0.2 twice.tns
 	[ "$(docs c/val-*.tns | sort -u | wc -l)" = "$n" ]
+	# one prompt, several answers
+	tune-stream cat --json in.tns | jq -c 'if .tag == "TOKS" then (. as $t | range(3) | . as $k | $t | .seq = .seq * 3 + $k | .ids[-1] = $k) elif .tag == "TEND" then {tag, n: (.n * 3)} else . end' | tune-stream encode >answers.tns
+	s -o d shard.val_fraction=0.2 answers.tns
+	prompts() { docs "$@" | jq -c '. as [$l, $ids, $m] | $ids[:($m | index(1))]' | sort | uniq -c; }
+	prompts d/val-*.tns >v
+	[ "$(wc -l <v)" -gt 40 ] && [ "$(awk '{ print $1 }' v | sort -u)" = 3 ]
 }
 
 @test "a share of texts, and of what is trained as a whole, is held out too" {
@@ -149,10 +155,20 @@ docs() { tune-stream cat --json "$@" | jq -c 'select(.tag == "PACK") | . as $p |
 	run -73 s -o no/such/folder/out in.tns
 	run -74 bash -c 'tune-shard -q shard.seq_len=64 -o - in.tns >/dev/full'
 	[ -z "$(ls -d ./*.tmp.* 2>/dev/null)" ]
-	(cat in.tns; sleep 5) | tune-shard -q shard.seq_len=64 -o killed - & sleep 0.3
-	pkill -TERM -f -- '-o killed' || true
-	wait || true
-	[ ! -e killed ]
+	mkfifo f && exec 9<>f
+	head -c 3000 in.tns >&9
+	tune-shard -q shard.seq_len=64 -o killed - <f 3>&- 9>&- &
+	sleep 0.3
+	kill -TERM $!
+	rc=0; wait $! || rc=$?
+	exec 9>&-
+	[ $rc = 143 ] && [ ! -e killed ]
+	# a signal just when the new one takes the old one's place
+	s -o new shard.seed=3 in.tns
+	rc=0; SHIM_TERM=exchange shim tune-shard -q shard.seq_len=64 shard.seed=3 --force -o out in.tns || rc=$?
+	[ $rc = 143 ] && diff -r new out
+	[ -z "$(ls -d ./*.tmp.* 2>/dev/null)" ]
+	s -o out --force in.tns
 	s -o again in.tns
 	diff -r again out
 }

@@ -79,6 +79,25 @@ assert list(msgpack.Unpacker(open("again.tns", "rb")))[1][1]["big"] == [2**64 - 
 	done
 }
 
+@test "streams that were merged again and again are streams" {
+	cp a.tns a0
+	for i in 1 2 3 4 5 6 7 8; do tune-stream cat a$((i - 1)) a.tns >a$i; done
+	tune-stream check --json a8 | jq -e '.records == 36'
+	tune-stream cat --json a8 | head -1 | jq -e '.prov[-1].in | length == 2'
+}
+
+@test "encode passes on what it has while its input waits" {
+	mkfifo f && exec 9<>f
+	tune-stream encode <f 3>&- 9>&- | cat >out 3>&- 9>&- &
+	head -3 lines >&9
+	for _ in $(seq 100); do [ ! -s out ] || break; sleep 0.1; done
+	[ -s out ]
+	tail -n +4 lines >&9
+	exec 9>&-
+	wait $!
+	cmp out a.tns
+}
+
 @test "an option of another verb is refused, not passed over" {
 	for c in 'head --json' 'encode --json' 'index --json' 'check -n 3' 'cat -n 3' 'cat --force' 'check -o x'; do
 		run -64 tune-stream $c a.tns

@@ -154,7 +154,7 @@ static int bad_choice(const struct typing *t, const struct cfg_node *at)
 	}
 	hint = nearest_choice(t->row->choices, at->text, near);
 	return cfg_src_error(t->src, at, "%s must be %s%s, found '%.*s'%s%s%s", t->row->path,
-		t->row->type == CFG_ENUM && strchr(t->row->choices, '|') ? "one of " : "", all, CFG_SHOWN,
+		t->row->type != CFG_NUM_OR_ENUM && strchr(t->row->choices, '|') ? "one of " : "", all, CFG_SHOWN,
 		at->text, hint ? " (did you mean '" : "", hint ? hint : "", hint ? "'?)" : "");
 }
 
@@ -281,6 +281,9 @@ static int type_item(const struct typing *t, const struct cfg_node *at, struct c
 	v->nums[v->n] = NAN;
 	if (!cfg_parse_num(at->text, &v->nums[v->n]) && t->row->type == CFG_NUMS)
 		return wrong(t, at, "a list of finite numbers");
+	if (t->row->type == CFG_STRS && t->row->choices && t->check &&
+		!cfg_has_choice(t->row->choices, at->text))
+		return bad_choice(t, at);
 	if (t->row->type == CFG_NUMS && in_range(t, at, v->nums[v->n], 0) < 0)
 		return -1;
 	v->n++;

@@ -130,6 +130,20 @@ fail:
 	return -1;
 }
 
+int refuse_input(const char *out, char *const *inputs, size_t n, struct err *err)
+{
+	struct stat a, b;
+
+	if (!out || !strcmp(out, "-") || stat(out, &a) < 0 || !S_ISREG(a.st_mode))
+		return 0;
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(inputs[i], "-") && !stat(inputs[i], &b) && a.st_dev == b.st_dev &&
+			a.st_ino == b.st_ino)
+			return err_set(err, EX_USAGE, "the output '%s' is the input '%s'; give it another name",
+				out, inputs[i]);
+	return 0;
+}
+
 int sync_parent(const char *path, struct err *err)
 {
 	char *dir = path_dir(path);

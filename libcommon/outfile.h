@@ -24,6 +24,11 @@ struct outfile {
 	int slot;           /* in the table of what a signal must remove */
 };
 int outfile_open(struct outfile *f, const char *path, bool force, struct err *err);
+/*
+ * EX_USAGE if out (a path, NULL or "-") is one of the inputs: its data would be replaced by what is
+ * made of it.
+ */
+int refuse_input(const char *out, char *const *inputs, size_t n, struct err *err);
 int outfile_commit(struct outfile *f, struct err *err);
 void outfile_abort(struct outfile *f);
 

@@ -35,7 +35,8 @@ static void on_bus(int sig)
 
 static void set_signals(const struct tool *t)
 {
-	static const int fatal[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE };
+	static const int fatal[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGQUIT, SIGUSR1, SIGUSR2,
+		SIGALRM, SIGXCPU, SIGXFSZ };
 	struct sigaction act = { .sa_handler = on_signal, .sa_flags = SA_RESETHAND | SA_NODEFER }, old;
 
 	sigemptyset(&act.sa_mask);

@@ -1,9 +1,10 @@
 # The stages of a run, for recipes that train; lib.bash comes first.
 shards() { # OUT key=value... -- FILE...: rows -> token stream -> shard folder, made anew
 	local out=$1 set=(); shift
-	while [ "$1" != -- ]; do set+=("$1"); shift; done; shift
+	while [ "$1" != -- ]; do set+=("$1"); shift; done; shift; mkdir -p "$RUN"
 	printf '+ %s ... %s | %s ... -o %s\n' "$TOKENIZE" "$*" "$SHARD" "$out" >&2
-	$TOKENIZE "${args[@]}" -o - "$@" | $SHARD "${args[@]}" "${set[@]}" --force -o "$out" -
+	$TOKENIZE "${args[@]}" -o - "$@" <&0 | $SHARD "${args[@]}" "${set[@]}" --force -o "$out" - &
+	await || { rc=$?; rmdir "$RUN" 2>/dev/null || true; exit $rc; }
 }
 data() { # DATA: shards of data.train, or TUNE_DATA, a prepared folder; VAL: shards of data.val, if there is one
 	local train val
@@ -21,7 +22,7 @@ data() { # DATA: shards of data.train, or TUNE_DATA, a prepared folder; VAL: sha
 	fi
 	args+=("data.val=$VAL")
 }
-train() { run ${TUNE_LAUNCH:-} $TRAIN "${args[@]}" --resume "$DATA" >/dev/null; }   # metrics: RUN/metrics.jsonl; exit 75: run again
+train() { run ${TUNE_LAUNCH:-} $TRAIN "${args[@]}" --resume $extend "$DATA" >/dev/null; }   # metrics: RUN/metrics.jsonl; exit 75: run again
 export_run() { # what save.export names, from the last checkpoint
 	local what model=$RUN/latest how=(convert) of=()
 	if [ -e "$model/adapter_config.json" ]; then how=(merge) of=(-a); fi
@@ -33,7 +34,6 @@ export_run() { # what save.export names, from the last checkpoint
 		adapter) rm -rf "$RUN/export/adapter"; run cp -RL "$model" "$RUN/export/adapter"
 			rm -rf "$RUN/export/adapter/state" "$RUN/export/adapter/tune.json" ;;
 		adapter_gguf) run $CKPT convert --to gguf --force -o "$RUN/export/adapter.gguf" "$model" ;;
-		*) die "save.export: '$what' is not one of hf, gguf, adapter, adapter_gguf" ;;
 		esac
 	done
 	echo "done: $RUN (checkpoints in steps/, the result in export/; curves: $here/plot.sh $RUN)" >&2

@@ -364,7 +364,7 @@ changed() { jq -r 'select(.equal | not) | .tensor'; }
 @test "an adapter's base: relative to its folder, -m instead, none is 66, another one than the recorded is 65" {
 	mkdir deep && mv lora deep/
 	run -66 --separate-stderr tune-ckpt merge -a deep/lora -o m
-	[[ "$stderr" = *"'../llama' of adapter 'deep/lora' is not at 'deep/lora/../llama'; give it with -m"* ]]
+	[[ "$stderr" = *"'../llama' of adapter 'deep/lora' is not at 'deep/lora/../llama'; give it with -m, and the adapter with -a"* ]]
 	tune-ckpt -q merge -m llama -a deep/lora -o m
 	run -65 --separate-stderr tune-ckpt merge -m qwen2 -a deep/lora -o m2
 	[[ "$stderr" = *"tensor '"* ]]

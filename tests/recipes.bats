@@ -58,6 +58,37 @@ prepare() { R=$TUNE_TOP/recipes; }
 	[ "$(weights cut/latest)" = "$(weights straight/latest)" ]
 }
 
+@test "sft.sh: a signal to the recipe stops the training, saved, with 75; a second one at work is 73; --extend goes on" {
+	s() { "$R/sft.sh" "$F/lora.yaml" "model.path=$F/base" "data.train=$F/rows.jsonl" save.export=[] "$@"; }
+	for sig in TERM HUP; do
+		bash -c 'exec "$0" "$@"' "$R/sft.sh" "$F/lora.yaml" "model.path=$F/base" "data.train=$F/rows.jsonl" save.export=[] save.dir=$sig train.steps=100000 >/dev/null 2>&1 3>&- &
+		p=$!
+		for _ in $(seq 300); do ! grep -qs '"event":"step"' $sig/metrics.jsonl || break; sleep 0.1; done
+		run -73 --separate-stderr s save.dir=$sig train.steps=100000
+		[[ "$stderr" == *"another program is at work in '$sig'"* ]]
+		kill -$sig $p
+		rc=0; wait $p || rc=$?
+		[ $rc = 75 ]
+		flock -n $sig true       # nobody is left at work
+		tune-ckpt verify $sig
+	done
+	s save.dir=run 2>/dev/null
+	run -78 s save.dir=run train.steps=8
+	s save.dir=run train.steps=8 --extend 2>/dev/null
+	[ "$(readlink run/latest)" = steps/step-00000008 ]
+}
+
+@test "sft.sh: what can't be exported is found before anything is made; a data file that is missing leaves no folder" {
+	s() { "$R/sft.sh" "$F/lora.yaml" "model.path=$F/base" "data.train=$F/rows.jsonl" save.dir=run "$@"; }
+	run -78 --separate-stderr s save.export=ggfu
+	[[ "$stderr" == *"save.export must be one of hf, gguf, adapter or adapter_gguf, found 'ggfu' (did you mean 'gguf'?)"* ]]
+	run -78 --separate-stderr s lora.rank=0 'save.export=[hf, adapter_gguf]'
+	[[ "$stderr" == *"save.export"*"'adapter_gguf' needs an adapter: lora.rank or model.adapter"* ]]
+	[ ! -e run/steps ] && rm -rf run
+	run -65 s data.train=gone.jsonl
+	[ ! -e run ]
+}
+
 @test "a stage is replaced by another program" {
 	cat >mine.sh <<-'END'
 		#!/bin/sh

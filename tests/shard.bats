@@ -117,9 +117,11 @@ docs() { tune-stream cat --json "$@" | jq -c 'select(.tag == "PACK") | . as $p |
 	run -78 s -o out7 'shard.mix={b: 1, b.tns: 1}' b.tns
 	run -78 s -o out7 'shard.mix={b: 1}' b.tns x.tns
 	[[ "$output" == *"no weight for 'x.tns', nor for its input 'x.jsonl' (0 leaves it out)" ]]
+	run -78 s -o out7 'shard.mix={b: 1, b.tns: 1}' b.tns b.tns
+	[[ "$output" == *"'b.tns' fits 'b.tns' too; it is given twice" || "$output" == *"'b' fits 'b.tns' too; give whole names" ]]
 	cp b.tns in/b.tns
 	run -78 s -o out7 'shard.mix={b: 1}' b.tns in
-	[[ "$output" == *"'b' fits 'in/b.tns' and others; give whole names" ]]
+	[[ "$output" == *"'b' fits 'in/b.tns' too; give whole names" ]]
 }
 
 @test "an empty split is said; what is dropped is, even with -q; --val-output alone is refused" {
@@ -171,6 +173,17 @@ docs() { tune-stream cat --json "$@" | jq -c 'select(.tag == "PACK") | . as $p |
 	s -o out --force in.tns
 	s -o again in.tns
 	diff -r again out
+}
+
+@test "a full disk names the file that could not be written" {
+	[ "$(id -u)" = 0 ] && mkdir small && mount -t tmpfs -o size=100k none small || skip "needs a mount"
+	# shellcheck disable=SC2015
+	/usr/bin/python3 make.py 40000 >big.tns
+	rc=0; s -o small/d big.tns 2>err || rc=$?
+	left=$(ls small)
+	umount small
+	[ $rc = 74 ] && [ -z "$left" ]
+	grep -q "cannot write 'small/d.tmp.*/train-00000.tns.*': No space left on device" err
 }
 
 @test "packs and pairs are refused by name" {

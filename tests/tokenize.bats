@@ -391,3 +391,22 @@ list() { sed -n "s/.*\"$1\":\(\[[^]]*\]\).*/\1/p"; }
 	run script -qec "tune-tokenize -m '$M' data.template=chatml one.jsonl; echo status \$?" /dev/null
 	[[ $output = *"status 64"* ]]
 }
+
+@test "an output that is an input is refused; any signal that ends the program takes its unfinished output along" {
+	tok=$TUNE_TOP/tests/golden/chat/tok
+	echo '{"text":"a"}' >rows.jsonl && cp rows.jsonl was && ln rows.jsonl same
+	for out in rows.jsonl ./rows.jsonl same; do
+		run -64 tune-tokenize -q -m "$tok" --force -o $out rows.jsonl
+		[[ "$output" == *"the output '$out' is the input 'rows.jsonl'; give it another name" ]]
+	done
+	cmp rows.jsonl was
+	mkfifo f && exec 9<>f
+	for sig in TERM HUP USR1 USR2 ALRM XCPU; do
+		tune-tokenize -q -m "$tok" -o out - <f 3>&- 9>&- &
+		for _ in $(seq 100); do [ -z "$(ls out.tmp.* 2>/dev/null)" ] || break; sleep 0.05; done
+		kill -$sig $!
+		rc=0; wait $! || rc=$?
+		[ $rc -gt 128 ] && [ -z "$(ls out* 2>/dev/null)" ]
+	done
+	exec 9>&-
+}

@@ -315,6 +315,27 @@ t() {
 	[ -e moved/best/model.safetensors ]
 }
 
+@test "a run that ran out of patience is complete: resumed, it trains nothing, but with more patience" {
+	set -- train.steps=30 optim.lr=0.5 schedule.name=constant optim.grad_clip=0 eval.every=1 save.best=true
+	t run "$@" eval.patience=2
+	was=$(weights run/latest) n=$(event step run/metrics.jsonl | wc -l)
+	[ "$n" -lt 30 ]
+	t run "$@" eval.patience=2 --resume
+	[ "$(weights run/latest)" = "$was" ] && [ "$(event step run/metrics.jsonl | wc -l)" = "$n" ]
+	t run "$@" eval.patience=4 --resume
+	[ "$(event step run/metrics.jsonl | wc -l)" -gt "$n" ]
+}
+
+@test "settings that say nothing in this run are said" {
+	tiny_data "$F/model" "$F/rows.jsonl" noval
+	run -0 --separate-stderr tune-train -q -m "$BASE" -o r train.steps=2 schedule.warmup_steps=5 eval.every=1 lora.targets=[q_proj] noval
+	for w in "warmup of 5 steps is as long as the run" "eval.every has no effect" "lora.targets has no effect with lora.rank=0"; do
+		[[ "$stderr" == *"warning: "*"$w"* ]]
+	done
+	run -64 t r2 --extend
+	run -78 t r2 lora.targets=[q_prj]
+}
+
 @test "U3: to a file, stderr has plain lines: step, loss, lr, grad_norm, tok/s, ETA; no control bytes" {
 	tune-train -m "$BASE" -o run train.batch=4 train.steps=3 "$F/data" >/dev/null 2>log
 	grep -q 'step 3/3  loss .* lr .* grad_norm .* tok/s  ETA ' log

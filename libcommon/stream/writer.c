@@ -11,7 +11,7 @@ enum { FRAME_INDEXED = 256 << 10, FRAME_ZSTD = 1 << 20, FRAME_PLAIN = 256 << 10 
 
 struct stream_out {
 	FILE *fp;
-	const char *name;
+	char *name;
 	struct stream_out_opts opts;
 	struct stream_header head;
 	struct decoder d;               /* checks records that come as bytes or JSON */
@@ -76,7 +76,10 @@ int stream_out_open(struct stream_out **out, FILE *fp, const char *name,
 	if (!o)
 		return -1;
 	o->fp = fp;
-	o->name = strcmp(name, "-") ? name : "standard output";
+	if (!(o->name = mem_strdup(strcmp(name, "-") ? name : "standard output", err))) {
+		free(o);
+		return -1;
+	}
 	o->opts = opts;
 	o->flushed_s = now_s();
 	if (stream_header_copy(&o->head, h, err) < 0 || !(o->hash = hash64_new(err)))
@@ -311,5 +314,6 @@ void stream_out_close(struct stream_out *o)
 	ZSTD_freeCCtx(o->cctx);
 	index_release(&o->index);
 	hash64_free(o->hash);
+	free(o->name);
 	free(o);
 }

@@ -52,6 +52,8 @@ int verb_generate(struct eval *e, struct err *err)
 	if (!rc)
 		rc = prompts_read(&p, e, false, err);
 	if (!rc)
+		rc = refuse_input(path, e->tool->argv, (size_t)e->tool->argc, err);
+	if (!rc)
 		rc = outfile_open(&f, path, e->o.force, err);
 	w.fp = f.fp;
 	if (!rc)

@@ -52,6 +52,7 @@ static int open_scores(struct scorer *s, struct err *err)
 
 	memcpy(h.tok.sha256, tokenizer_sha256(e->tok), sizeof(h.tok.sha256));
 	if (refuse_terminal(e->o.scores, err) < 0 ||
+		refuse_input(e->o.scores, e->tool->argv, (size_t)e->tool->argc, err) < 0 ||
 		stream_add_prov(&h, "tune-eval", TUNE_VERSION, "{}", NULL, 0, err) < 0 ||
 		outfile_open(&s->file, e->o.scores, e->o.force, err) < 0)
 		rc = -1;

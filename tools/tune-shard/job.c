@@ -350,6 +350,7 @@ static int open_job(struct job *j, struct err *err)
 
 	if (read_settings(j, err) < 0 || check_output(j, err) < 0 ||
 		paths_expand(&j->paths, j->tool->argc, j->tool->argv, err) < 0 ||
+		refuse_input(j->args->val_output, j->paths.p, j->paths.n, err) < 0 ||
 		stream_merge_open(&j->in, (const char *const *)j->paths.p, j->paths.n, "tune-shard", err) <
 			0)
 		return -1;

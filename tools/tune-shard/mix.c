@@ -71,8 +71,8 @@ static int claim(const struct table *t, const char *name, size_t source, char *c
 		if (!called(names[i], name))
 			continue;
 		if (found++)
-			return cfg_error(t->cfg, err, "shard.mix", "'%s' fits '%s' and others; give whole names",
-				name, names[i]);
+			return cfg_error(t->cfg, err, "shard.mix", "'%s' fits '%s' too; %s", name, names[i],
+				strcmp(names[i], name) ? "give whole names" : "it is given twice");
 		if (of[i] != SIZE_MAX)
 			return cfg_error(t->cfg, err, "shard.mix", "'%s' has two weights", names[i]);
 		of[i] = source;

@@ -73,7 +73,8 @@ int write_stream(struct tokenize *z, const char *path, bool force, struct err *e
 	z->sink = put;
 	z->pause = pass_on;
 	z->sink_ctx = &o;
-	if (refuse_terminal(path, err) < 0 || outfile_open(&o.file, path, force, err) < 0)
+	if (refuse_terminal(path, err) < 0 || refuse_input(path, z->inputs, z->ninputs, err) < 0 ||
+		outfile_open(&o.file, path, force, err) < 0)
 		return -1;
 	if ((z->raw ? encode_raw(z, err) : encode_rows(z, err)) < 0 || report_check(z, err) < 0)
 		goto done;

@@ -156,6 +156,13 @@ static int log_end(struct run *r, const char *why, struct err *err)
 	return metrics_end(&r->metrics, &w, &b, err);
 }
 
+static bool out_of_patience(const struct run *r)
+{
+	int64_t patience = cfg_int(r->cfg, "eval.patience");
+
+	return r->val && patience && r->s.bad_evals >= (uint64_t)patience;
+}
+
 /* It is the best only when it is there. */
 static int save_best(struct run *r, double loss, struct err *err)
 {
@@ -179,7 +186,6 @@ static int save_best(struct run *r, double loss, struct err *err)
 /* Validate; remember the best.  1: patience is used up. */
 static int evaluate(struct run *r, struct err *err)
 {
-	int64_t patience = cfg_int(r->cfg, "eval.patience");
 	double loss;
 	bool better;
 
@@ -194,7 +200,7 @@ static int evaluate(struct run *r, struct err *err)
 	}
 	if (sample_answers(r, err) < 0)
 		return -1;
-	return r->val && patience && r->s.bad_evals >= (uint64_t)patience;
+	return out_of_patience(r);
 }
 
 static bool due(uint64_t step, int64_t every)
@@ -272,6 +278,8 @@ int train(struct run *r, struct err *err)
 	progress_start(&r->progress, "tune-train", "steps", r->s.step, r->steps, r->tool->progress,
 		r->tool->quiet);
 	r->iv.start_s = r->last_save_s = now_s();
+	if (r->resumed && out_of_patience(r))
+		return finish(r, "no better validation, patience is used up", 0, err);
 	while (!r->steps || r->s.step < r->steps) {
 		if ((stop = vote_stop(r, err)) != 0)
 			return stop < 0 ? -1 : finish(r, "stopped early, --resume goes on", EX_RESUMABLE, err);

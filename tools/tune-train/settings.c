@@ -8,7 +8,8 @@
 int settings_check(const struct run *r, struct err *err)
 {
 	const struct config *c = r->cfg;
-	bool random = cfg_str(c, "model.init")[0];
+	bool random = cfg_str(c, "model.init")[0],
+		 adapter = cfg_int(c, "lora.rank") || cfg_str(c, "model.adapter")[0];
 
 	if (!cfg_str(c, "save.dir")[0] && !r->o.dry_run && !r->o.rows_step)
 		return err_set(
@@ -29,6 +30,12 @@ int settings_check(const struct run *r, struct err *err)
 	if (cfg_num(c, "schedule.warmup_ratio") > 0 && cfg_int(c, "schedule.warmup_steps") > 0)
 		return cfg_error(
 			c, err, "schedule.warmup_ratio", "set either warmup_steps or warmup_ratio");
+	for (size_t i = 0; !adapter && cfg_is_set(c, "save.export") && i < cfg_count(c, "save.export"); i++)
+		if (!strncmp(cfg_item(c, "save.export", i), "adapter", 7))
+			return cfg_error(c, err, "save.export",
+				"'%s' needs an adapter: lora.rank or model.adapter", cfg_item(c, "save.export", i));
+	if (r->o.extend && !r->o.resume)
+		return err_set(err, EX_USAGE, "--extend goes with --resume");
 	if (cfg_count(c, "optim.betas") != 2)
 		return cfg_error(c, err, "optim.betas", "needs two numbers");
 	if (r->o.resume && r->o.stop_after == 0)
@@ -65,6 +72,25 @@ static int check_data(const struct run *r, struct err *err)
 	return 0;
 }
 
+/* Settings that say nothing in this run: whoever wrote them should know. */
+static void warn_idle(const struct run *r, uint64_t warmup)
+{
+	static const char *const lora[] = { "lora.alpha", "lora.dropout", "lora.targets", "lora.rslora",
+		"lora.modules_to_save" };
+	const struct config *c = r->cfg;
+
+	for (size_t i = 0; i < sizeof(lora) / sizeof(lora[0]); i++)
+		if (cfg_is_set(c, lora[i]) && !cfg_int(c, "lora.rank") && !cfg_str(c, "model.adapter")[0])
+			tool_warn(r->tool, "%s has no effect with lora.rank=0: all weights are trained", lora[i]);
+	if (cfg_int(c, "eval.every") && !r->val && !cfg_count(c, "eval.prompts"))
+		tool_warn(r->tool,
+			"eval.every has no effect: there is no validation data (data.val, or shard.val_fraction "
+			"when the shards are made) and no eval.prompts");
+	if (r->steps && warmup >= r->steps)
+		tool_warn(r->tool, "the warmup of %llu steps is as long as the run: optim.lr is never reached",
+			(unsigned long long)warmup);
+}
+
 int settings_steps(struct run *r, struct err *err)
 {
 	const struct config *c = r->cfg;
@@ -87,6 +113,8 @@ int settings_steps(struct run *r, struct err *err)
 		.min_ratio = cfg_num(c, "schedule.min_ratio"),
 		.warmup = warmup,
 		.steps = r->steps };
+	if (!r->o.rows_step)
+		warn_idle(r, warmup);
 	if (schedule_kind(cfg_str(c, "schedule.name"), &r->schedule.kind) < 0)
 		return cfg_error(c, err, "schedule.name", "unknown");
 	r->adamw =

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The main job in small: make a model, teach it nine word games from scratch, then a tenth (spelling) by LoRA,
-# and score it on questions it has never seen, before and after.  About two minutes on two cores.
+# Watch a small model learn: nine word games from scratch, then a tenth (spelling) by LoRA.
+# It is scored on questions it has never seen, before and after.  About two minutes on two cores.
 . "$(dirname "$0")/lib.bash"
 case ${1:-} in -h|--help) usage 'demo.sh [DIR [key=value]...]   (DIR: runs/demo; train.seed=N: another seed)' -h ;; esac
 D=${1:-runs/demo}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fetch a model from the Hugging Face hub: ORG/NAME into DIR (default: NAME).  Goes on after
-# an interruption; the SHA-256 of each large file is checked.  HF_ENDPOINT: another hub;
+# Fetch a model from the Hugging Face hub: ORG/NAME into DIR (default: NAME).
+# Goes on after an interruption; the SHA-256 of each large file is checked.  HF_ENDPOINT: another hub;
 # HF_TOKEN: for gated models; HF_REVISION: a branch, tag or commit.
 . "$(dirname "$0")/lib.bash"
 usage 'download.sh ORG/NAME [DIR]' "$@"

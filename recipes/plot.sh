@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Draw loss, learning rate and tokens/s of one or several runs with gnuplot:
-# as text on the terminal, or into FILE.png or FILE.svg with -o FILE.
+# Draw loss, learning rate and tokens/s of one or several runs with gnuplot.
+# As text on the terminal, or into FILE.png or FILE.svg with -o FILE.
 . "$(dirname "$0")/lib.bash"
 usage 'plot.sh [-o FILE.png|FILE.svg] RUN...' "$@"
 out='' n=0 curves=()

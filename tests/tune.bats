@@ -67,6 +67,16 @@ configs/small.yaml  a small config" ]
 	[ "${lines[1]}" = '{"kind":"config","name":"small.yaml","path":"'"$PWD"'/data/configs/small.yaml","about":"a small config"}' ]
 }
 
+@test "the models that can be made from scratch are listed and copied" {
+	unset TUNE_DATADIR
+	for m in debug 1B 7B 13B 40B 70B; do tune ls | grep -q "^models/$m  *llama, [0-9]* layers, dim [0-9]*: "; done
+	mkdir my
+	tune cp models/1B my && tune cp models/debug
+	cmp my/config.json "$TUNE_TOP/configs/models/1B/config.json"
+	cmp config.json "$TUNE_TOP/configs/models/debug/config.json"
+	tune cp debug && [ -e debug.yaml ]
+}
+
 @test "ls makes no noise when its reader closes early" {
 	for i in $(seq 500); do printf '# %0100d\n' "$i" >"data/configs/c$i.yaml"; done
 	run -0 bash -c 'tune ls 2>err | head -1; echo "${PIPESTATUS[0]}" >rc; cat err'
@@ -103,7 +113,7 @@ configs/small.yaml  a small config" ]
 	run -0 tune cp small sub
 	[ -e sub/small.yaml ]
 	run -66 --separate-stderr tune cp smal
-	[ "$stderr" = "tune cp: no recipe or config 'smal' (did you mean 'small'?)" ]
+	[ "$stderr" = "tune cp: no recipe, config or model 'smal' (did you mean 'small'?)" ]
 }
 
 @test "a copied recipe reads the shared file where it lies" {

@@ -257,11 +257,11 @@ static void test_yaml(void)
 		"a list for a number");
 	is(file_says("lora:\n  targets: {a: b}\n"),
 		"f.yaml:2:12: lora.targets must be a list, found a map", "a map for a list");
-	is(file_says("lora:\n  targets: [a, [b]]\n"),
-		"f.yaml:2:16: lora.targets must be a list of single values, found a list",
+	is(file_says("lora:\n  targets: [q_proj, [b]]\n"),
+		"f.yaml:2:21: lora.targets must be a list of single values, found a list",
 		"a list in a list");
-	is(file_says("lora:\n  targets: [a, ~]\n"),
-		"f.yaml:2:16: lora.targets must be a list of single values, found null", "null in a list");
+	is(file_says("lora:\n  targets: [q_proj, ~]\n"),
+		"f.yaml:2:21: lora.targets must be a list of single values, found null", "null in a list");
 	is(file_says("data:\n  columns: [a]\n"),
 		"f.yaml:2:12: data.columns must be a map (name: value), found a list", "a list for a map");
 	is(file_says("optim:\n  betas: [0.9, 1.5]\n"),

@@ -36,7 +36,7 @@ static int point_at_library(struct buf *text, const char *recipe, struct err *er
 
 static int copy(const struct item *it, const char *dest, bool force, struct err *err)
 {
-	char *path = is_dir(dest) ? path_join(dest, it->name) : mem_strdup(dest, err);
+	char *path = is_dir(dest) ? path_join(dest, path_base(it->path)) : mem_strdup(dest, err);
 	struct outfile out = {0};
 	struct buf text = {0};
 	mode_t mask = umask(0);
@@ -48,11 +48,11 @@ static int copy(const struct item *it, const char *dest, bool force, struct err 
 		goto done;
 	}
 	if (file_read(it->path, COPY_MAX, &text, err) < 0 ||
-		(it->recipe && point_at_library(&text, it->path, err) < 0) ||
+		(it->kind == ITEM_RECIPE && point_at_library(&text, it->path, err) < 0) ||
 		outfile_open(&out, path, force, err) < 0)
 		goto done;
 	if (fwrite(text.p, 1, text.n, out.fp) != text.n ||
-	    (it->recipe && out.tmp && fchmod(fileno(out.fp), 0777 & ~mask) < 0)) {
+	    (it->kind == ITEM_RECIPE && out.tmp && fchmod(fileno(out.fp), 0777 & ~mask) < 0)) {
 		err_errno(err, EX_IOERR, "cannot write '%s'", path);
 		goto done;
 	}
@@ -71,7 +71,7 @@ int verb_cp(int argc, char **argv)
 		{ 'f', "force", NULL, OPT_FLAG, &force, "replace a file that is there" }, { 0 }
 	};
 	struct tool t = { "tune cp", "[--force] NAME [DEST]",
-		"Copy the recipe or config NAME (see 'tune ls') to DEST, a file or folder; without DEST, "
+		"Copy the recipe, config or model's config.json NAME (see 'tune ls') to DEST, a file or folder; without DEST, "
 		"here.",
 		opts };
 	struct items l = {0};
@@ -87,10 +87,10 @@ int verb_cp(int argc, char **argv)
 	}
 	if (items_read(&l, &err) < 0)
 		goto done;
-	it = items_find(&l, t.argv[0], true, true);
-	near = it ? NULL : items_nearest(&l, t.argv[0], true, true);
+	it = items_find(&l, t.argv[0], ITEM_ALL);
+	near = it ? NULL : items_nearest(&l, t.argv[0], ITEM_ALL);
 	if (!it)
-		err_set(&err, EX_NOINPUT, "no recipe or config '%s'%s%s%s", t.argv[0],
+		err_set(&err, EX_NOINPUT, "no recipe, config or model '%s'%s%s%s", t.argv[0],
 			near ? " (did you mean '" : "; see 'tune ls'", near ? near : "", near ? "'?)" : "");
 	else
 		rc = copy(it, t.argc > 1 ? t.argv[1] : ".", force, &err);

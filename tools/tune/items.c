@@ -8,14 +8,33 @@
 #include "libcommon/buf.h"
 #include "libcommon/config.h"
 #include "libcommon/file.h"
+#include "libcommon/json.h"
 #include "tools/tune/tune.h"
 
-enum { ITEMS_MAX = 1000, ABOUT_MAX = 256 };
+enum { ITEMS_MAX = 1000, ABOUT_MAX = 256, CONFIG_MAX = 1 << 20 };
 
-static const struct kind { const char *dir, *suffix; bool recipe; } kinds[] = {
-	{ "recipes", ".sh", true },
-	{ "configs", ".yaml", false },
+static const struct kind {
+	const char *dir, *suffix, *shown;
+	enum item_kind kind;
+} kinds[] = {
+	{ "recipes", ".sh", "recipes", ITEM_RECIPE },
+	{ "configs", ".yaml", "configs", ITEM_CONFIG },
+	{ "configs/models", "", "models", ITEM_MODEL },      /* folders with a config.json */
 };
+
+static const struct kind *kind_of(const struct item *it)
+{
+	const struct kind *k = kinds;
+
+	while (k->kind != it->kind)
+		k++;
+	return k;
+}
+
+const char *item_folder(const struct item *it)
+{
+	return kind_of(it)->shown;
+}
 
 /*
  * The text of the first comment line that is no #! line; "" if there is none before something else.
@@ -40,10 +59,32 @@ static char *about(const char *path, struct err *err)
 	return mem_strdup(s, err);
 }
 
+/* "llama, 16 layers, dim 2048" of a config.json. */
+static char *sizes(const char *path, struct err *err)
+{
+	struct json_doc doc = {0};
+	struct buf b = {0};
+	const char *family = "";
+	int64_t layers = 0, dim = 0;
+
+	if (json_parse_file(&doc, path, CONFIG_MAX, err) < 0)
+		return NULL;
+	if (json_get_str(&doc.root, "model_type", &family, path, err) < 0 ||
+		json_get_int(&doc.root, "num_hidden_layers", &layers, path, err) < 0 ||
+		json_get_int(&doc.root, "hidden_size", &dim, path, err) < 0) {
+		json_release(&doc);
+		return NULL;
+	}
+	buf_printf(&b, "%s, %lld layers, dim %lld: a model to train from scratch (pretrain.sh)", family,
+		(long long)layers, (long long)dim);
+	json_release(&doc);
+	return buf_detach(&b);
+}
+
 static int add(
 	struct items *l, const struct kind *k, const char *dir, const char *name, struct err *err)
 {
-	struct item it = { .recipe = k->recipe };
+	struct item it = { .kind = k->kind };
 
 	if (l->n == ITEMS_MAX)
 		return err_set(err, EX_DATAERR, "more than %d files in '%s'", ITEMS_MAX, dir);
@@ -51,7 +92,15 @@ static int add(
 		return -1;
 	it.name = mem_strdup(name, err);
 	it.path = path_join(dir, name);
-	it.about = it.path ? about(it.path, err) : NULL;
+	if (k->kind == ITEM_MODEL && it.path) {
+		char *config = path_join(it.path, "config.json");
+
+		free(it.path);
+		it.path = config;
+	}
+	it.about = !it.path ? NULL
+		: k->kind == ITEM_MODEL ? sizes(it.path, err)
+								: about(it.path, err);
 	l->v[l->n++] = it;   /* released with the list, whole or not */
 	if (!it.path)
 		return err_oom(err, strlen(name));
@@ -62,7 +111,16 @@ static int by_kind_and_name(const void *a, const void *b)
 {
 	const struct item *x = a, *y = b;
 
-	return x->recipe != y->recipe ? y->recipe - x->recipe : strcmp(x->name, y->name);
+	return x->kind != y->kind ? (int)x->kind - (int)y->kind : strcmp(x->name, y->name);
+}
+
+static bool is_model(const char *dir, const char *name)
+{
+	char *path = path_join(dir, name);
+	bool yes = path && is_dir(path) && dir_has(path, "config.json");
+
+	free(path);
+	return yes;
 }
 
 static int read_kind(struct items *l, const struct kind *k, const char *data, struct err *err)
@@ -82,6 +140,7 @@ static int read_kind(struct items *l, const struct kind *k, const char *data, st
 	}
 	while (d && (e = readdir(d)))
 		if (has_suffix(e->d_name, k->suffix) && e->d_name[0] != '.' &&
+			(k->kind != ITEM_MODEL || is_model(dir, e->d_name)) &&
 			add(l, k, dir, e->d_name, err) < 0)
 			goto done;
 	rc = 0;
@@ -120,23 +179,30 @@ void items_release(struct items *l)
 
 static bool is_named(const struct item *it, const char *name)
 {
-	const struct kind *k = &kinds[!it->recipe];
-	size_t n = strlen(k->dir), stem = strlen(it->name) - strlen(k->suffix);
+	const struct kind *k = kind_of(it);
+	const char *const folders[] = { k->dir, k->shown };
+	size_t stem = strlen(it->name) - strlen(k->suffix);
 
-	if (!strncmp(name, k->dir, n) && name[n] == '/')
-		name += n + 1;
+	for (size_t i = 0; i < 2; i++) {
+		size_t n = strlen(folders[i]);
+
+		if (!strncmp(name, folders[i], n) && name[n] == '/') {
+			name += n + 1;
+			break;
+		}
+	}
 	return !strcmp(name, it->name) || (strlen(name) == stem && !strncmp(name, it->name, stem));
 }
 
-const struct item *items_find(const struct items *l, const char *name, bool recipes, bool configs)
+const struct item *items_find(const struct items *l, const char *name, unsigned of)
 {
 	for (size_t i = 0; i < l->n; i++)
-		if ((l->v[i].recipe ? recipes : configs) && is_named(&l->v[i], name))
+		if ((l->v[i].kind & of) && is_named(&l->v[i], name))
 			return &l->v[i];
 	return NULL;
 }
 
-const char *items_nearest(const struct items *l, const char *name, bool recipes, bool configs)
+const char *items_nearest(const struct items *l, const char *name, unsigned of)
 {
 	const char *names[ITEMS_MAX];
 	static char stems[ITEMS_MAX][64];   /* "sftt" is nearer to "sft" than to "sft.sh" */
@@ -144,10 +210,10 @@ const char *items_nearest(const struct items *l, const char *name, bool recipes,
 	size_t n = 0;
 
 	for (size_t i = 0; i < l->n; i++) {
-		if (!(l->v[i].recipe ? recipes : configs))
+		if (!(l->v[i].kind & of))
 			continue;
 		snprintf(stems[n], sizeof(stems[n]), "%s", l->v[i].name);
-		if (!strchr(name, '.'))
+		if (!strchr(name, '.') && strrchr(stems[n], '.'))
 			*strrchr(stems[n], '.') = 0;
 		names[n] = stems[n];
 		n++;

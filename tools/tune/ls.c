@@ -14,7 +14,8 @@ static void print_table(const struct items *l)
 		if ((int)strlen(l->v[i].name) > width)
 			width = (int)strlen(l->v[i].name);
 	for (size_t i = 0; i < l->n; i++)
-		printf("%s/%-*s  %s\n", l->v[i].recipe ? "recipes" : "configs", width, l->v[i].name,
+		printf("%s/%-*s  %s\n", item_folder(&l->v[i]),
+			width + (int)(strlen("recipes") - strlen(item_folder(&l->v[i]))), l->v[i].name,
 			l->v[i].about);
 }
 
@@ -28,7 +29,7 @@ static int print_json(const struct items *l, struct err *err)
 
 		json_w_obj(&w);
 		json_w_name(&w, "kind");
-		json_w_str(&w, l->v[i].recipe ? "recipe" : "config");
+		json_w_str(&w, l->v[i].kind == ITEM_RECIPE ? "recipe" : l->v[i].kind == ITEM_CONFIG ? "config" : "model");
 		json_w_name(&w, "name");
 		json_w_str(&w, l->v[i].name);
 		json_w_name(&w, "path");

@@ -32,10 +32,10 @@ static const char *find(const struct items *l, const char *name, bool recipe, st
 
 	if (is_file(name) || (strchr(name, '/') && file_exists(name)))
 		return name;
-	it = items_find(l, name, recipe, !recipe);
+	it = items_find(l, name, recipe ? ITEM_RECIPE : ITEM_CONFIG);
 	if (it)
 		return it->path;
-	near = items_nearest(l, name, recipe, !recipe);
+	near = items_nearest(l, name, recipe ? ITEM_RECIPE : ITEM_CONFIG);
 	if (near)
 		err_set(err, EX_NOINPUT, "no %s '%s' (did you mean '%s'?)", recipe ? "recipe" : "config",
 			name, near);
@@ -48,8 +48,8 @@ static const char *find(const struct items *l, const char *name, bool recipe, st
 static bool wants_config(const struct items *l, const char *arg)
 {
 	return *arg != '-' && !strchr(arg, '=') && !file_exists(arg) &&
-		(has_suffix(arg, ".yaml") || (!strchr(arg, '/') && items_nearest(l, arg, false, true)) ||
-			items_find(l, arg, false, true));
+		(has_suffix(arg, ".yaml") || (!strchr(arg, '/') && items_nearest(l, arg, ITEM_CONFIG)) ||
+			items_find(l, arg, ITEM_CONFIG));
 }
 
 int verb_run(int argc, char **argv)

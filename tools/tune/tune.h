@@ -32,11 +32,14 @@ const char *place_data(struct err *err);
 /* The folder that holds man/, or man1/ and man5/: NULL if there is none. */
 const char *place_man(bool *sections);
 
-/* What tune ls lists, sorted: recipes first. */
+/* What tune ls lists, sorted: recipes, configs, the models that can be made from scratch. */
+enum item_kind { ITEM_RECIPE = 1, ITEM_CONFIG = 2, ITEM_MODEL = 4, ITEM_ALL = 7 };
 struct item {
-	char *name, *path, *about;   /* "sft.sh"; where it lies; the text of its first comment line */
-	bool recipe;
+	/* "sft.sh", or "1B" of a model; where it lies; its first comment line, or a model's sizes */
+	char *name, *path, *about;
+	enum item_kind kind;
 };
+const char *item_folder(const struct item *it);   /* "recipes", "configs", "models" */
 struct items {
 	struct item *v;
 	size_t n, cap;
@@ -44,7 +47,7 @@ struct items {
 int items_read(struct items *l, struct err *err);
 void items_release(struct items *l);
 /* By "sft", "sft.sh" or "recipes/sft.sh"; NULL if there is none. */
-const struct item *items_find(const struct items *l, const char *name, bool recipes, bool configs);
+const struct item *items_find(const struct items *l, const char *name, unsigned kinds);
 /* The nearest name, with or without its suffix, or NULL. */
-const char *items_nearest(const struct items *l, const char *name, bool recipes, bool configs);
+const char *items_nearest(const struct items *l, const char *name, unsigned kinds);
 #endif

@@ -60,7 +60,7 @@ prepare() { R=$TUNE_TOP/recipes; }
 
 @test "sft.sh: a signal to the recipe stops the training, saved, with 75; a second one at work is 73; --extend goes on" {
 	s() { "$R/sft.sh" "$F/lora.yaml" "model.path=$F/base" "data.train=$F/rows.jsonl" save.export=[] "$@"; }
-	for sig in TERM HUP; do
+	for sig in TERM USR1; do
 		bash -c 'exec "$0" "$@"' "$R/sft.sh" "$F/lora.yaml" "model.path=$F/base" "data.train=$F/rows.jsonl" save.export=[] save.dir=$sig train.steps=100000 >/dev/null 2>&1 3>&- &
 		p=$!
 		for _ in $(seq 300); do ! grep -qs '"event":"step"' $sig/metrics.jsonl || break; sleep 0.1; done

@@ -401,7 +401,7 @@ list() { sed -n "s/.*\"$1\":\(\[[^]]*\]\).*/\1/p"; }
 	done
 	cmp rows.jsonl was
 	mkfifo f && exec 9<>f
-	for sig in TERM HUP USR1 USR2 ALRM XCPU; do
+	for sig in TERM USR1 USR2 ALRM XCPU; do
 		tune-tokenize -q -m "$tok" -o out - <f 3>&- 9>&- &
 		for _ in $(seq 100); do [ -z "$(ls out.tmp.* 2>/dev/null)" ] || break; sleep 0.05; done
 		kill -$sig $!

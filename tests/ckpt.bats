@@ -523,3 +523,21 @@ changed() { jq -r 'select(.equal | not) | .tensor'; }
 	run -0 --separate-stderr bash -c 'tune-ckpt inspect -v llama qwen2 llama qwen2 | head -1'
 	[ -z "$stderr" ]
 }
+
+@test "a rope scaling of any original length comes back from a GGUF; what can't is said, and so is a window" {
+	for n in 48 6000; do
+		cp -R llama m$n
+		jq ".rope_parameters.original_max_position_embeddings = $n" m$n/config.json >c && mv c m$n/config.json
+		run -0 tune-ckpt -q convert -o m$n.gguf m$n
+		[ -z "$output" ]
+		tune-ckpt inspect --json m$n.gguf | jq -e ".rope_scaling == \"llama3, factor 8, low 1, high 4, original $n\""
+	done
+	cp -R llama odd
+	jq '.rope_parameters.low_freq_factor = 1.5' odd/config.json >c && mv c odd/config.json
+	run -0 tune-ckpt -q convert -o odd.gguf odd
+	[[ "$output" == *"warning: this rope scaling can't be read back"* ]]
+	cp -R llama win
+	jq '.model_type = "mistral" | .architectures = ["MistralForCausalLM"] | .sliding_window = 16 | .rope_parameters = {rope_type: "default", rope_theta: 10000} | del(.attention_bias, .mlp_bias)' win/config.json >c && mv c win/config.json
+	run -0 tune-ckpt -q convert -o win.gguf win
+	[[ "$output" == *"warning: llama.cpp attends to all tokens"*"window of 16"* ]]
+}

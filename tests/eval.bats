@@ -181,3 +181,46 @@ shape() { tune-stream cat --json "$@" | jq -c 'select(has("seq")) | [.seq, (.ids
 	[[ "$output" == *"bad:1:"* ]]
 	run -74 bash -c "tune-eval generate -q -m '$F/run' generate.max_new_tokens=3 '$F/rows.jsonl' >/dev/full"
 }
+
+@test "rows of the embedding that no token has are no text; special tokens in a prompt are what they are in a row" {
+	# more rows than ids, and one of the padding rows the likeliest of all
+	cp -RL "$F/run/latest" pad
+	n=$(jq .vocab_size pad/config.json)
+	python3 - pad "$n" <<-'END'
+		import json, struct, sys
+		d, n = sys.argv[1], int(sys.argv[2])
+		raw = open(d + "/model.safetensors", "rb").read()
+		k = struct.unpack("<Q", raw[:8])[0]
+		head, data = json.loads(raw[8:8 + k]), raw[8 + k:]
+		head.pop("__metadata__", None)
+		out, body = {}, b""
+		for name, t in sorted(head.items(), key=lambda x: x[1]["data_offsets"]):
+		    part = data[t["data_offsets"][0]:t["data_offsets"][1]]
+		    if t["shape"][0] == n:
+		        part += b"".join(part[-4 * t["shape"][1]:] for _ in range(8)); t["shape"][0] += 8
+		    out[name] = {"dtype": t["dtype"], "shape": t["shape"], "data_offsets": [len(body), len(body) + len(part)]}
+		    body += part
+		text = json.dumps(out).encode()
+		open(d + "/model.safetensors", "wb").write(struct.pack("<Q", len(text)) + text + body)
+		c = json.load(open(d + "/config.json")); c["vocab_size"] = n + 8
+		json.dump(c, open(d + "/config.json", "w"))
+	END
+	rm -f pad/tune.json
+	tune-eval generate -q -m pad generate.temperature=100 generate.seed=3 generate.max_new_tokens=400 "$F/rows.jsonl" | jq -s -e 'length == 8'
+	tune-train -q -m pad -o t train.steps=1 'eval.prompts=[say 1]' generate.temperature=100 generate.max_new_tokens=400 "$F/data" >/dev/null
+	special=$(jq -r '[.added_tokens[] | select(.special)][0].content' "$F/model/tokenizer.json")
+	jq -n -c --arg s "$special" '{prompt: "say \($s)3", completion: "x"}' >row
+	set -- generate.temperature=5 generate.max_new_tokens=20
+	e generate "$@" data.special_in_content=text row >as_text
+	e generate "$@" data.special_in_content=allow row >allowed
+	run ! cmp -s as_text allowed
+	run -65 e generate data.special_in_content=error row
+	[[ "$output" == *"$special"* ]]
+}
+
+@test "each row has random numbers of its own, whatever the seed of another run" {
+	for _ in $(seq 17); do cat "$F/rows.jsonl"; done | head -128 >many
+	g() { e generate generate.temperature=5 generate.max_new_tokens=6 generate.seed=$1 many | jq -r '.messages[-1].content // .completion'; }
+	g 0 >zero && g 64 >other
+	run ! cmp -s <(tail -64 zero) <(head -64 other)
+}

@@ -539,6 +539,17 @@ t() {
 	n=$(jq .splits.train.records "$F/data/manifest.json")
 	dry 3 train.batch=$((n - 1)) train.epochs=3
 	dry 1000000 train.batch=1000000000 train.epochs=1000000
+	# 2.1 - 2 is more than 0.1 in binary
+	steps() { tune-train -m "$BASE" --dry-run --json "${@:2}" ten | jq -e ".steps == $1"; }
+	head -10 "$F/rows.jsonl" >ten.jsonl && tune-tokenize -q -m "$F/model" -o ten.tns ten.jsonl && tune-stream index -o ten ten.tns
+	steps 21 train.batch=1 train.epochs=2.1
+	steps 11 train.batch=1 train.epochs=1.1
+	steps 5 train.batch=4 train.epochs=1.5
+}
+
+@test "schedule.warmup_ratio is rounded up, as in other trainers" {
+	t run train.steps=14 schedule.warmup_ratio=0.1
+	event step run/metrics.jsonl | jq -s -e '(.[1].lr - 5e-4 | fabs) < 1e-12 and (.[2].lr - 1e-3 | fabs) < 1e-12 and .[0].lr == 0'
 }
 
 @test "--dry-run prints the plan and writes nothing" {

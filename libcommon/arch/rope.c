@@ -83,9 +83,26 @@ static bool freqs_match(const struct arch *a, const float *freqs, float *mine)
 	return true;
 }
 
+/* From a divisor between 1 and the factor, by the formula above; 0 if there is none. */
+static int solve_original(const struct arch *a, const float *freqs, float *base)
+{
+	base_inv_freq(a, base);
+	for (int i = 0; i < a->head_dim / 2; i++) {
+		double f = (double)freqs[i], smooth, original;
+
+		if (f <= 1.001 || f >= a->rope_factor * 0.999)
+			continue;
+		smooth = (1 / f - 1 / a->rope_factor) / (1 - 1 / a->rope_factor);
+		original = 2 * M_PI / (double)base[i] *
+			(smooth * (a->rope_high_freq - a->rope_low_freq) + a->rope_low_freq);
+		return original < POSITIONS_MAX ? (int)lround(original) : 0;
+	}
+	return 0;
+}
+
 /*
- * All llama3 scalings so far have low 1, high 4 and an original context that is a power of two;
- * what fits is taken.
+ * All llama3 scalings so far have low 1 and high 4, and most an original context that is a power of
+ * two; what fits is taken.
  */
 int rope_from_freqs(struct arch *a, const float *freqs, const char *where, struct err *err)
 {
@@ -105,6 +122,8 @@ int rope_from_freqs(struct arch *a, const float *freqs, const char *where, struc
 		 !(match = freqs_match(a, freqs, mine)) && a->rope_original < POSITIONS_MAX;
 		 a->rope_original *= 2)
 		;
+	if (!match && (a->rope_original = solve_original(a, freqs, mine)) > 0)
+		match = freqs_match(a, freqs, mine);
 	free(mine);
 	if (!match)
 		return err_set(err, EX_DATAERR,

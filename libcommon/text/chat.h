@@ -93,7 +93,8 @@ int sample_plain(struct sample *s, struct encoder *e, const struct tokenizer *t,
 /* Text: all trained but the first token. */
 int sample_text(struct sample *s, struct encoder *e, const struct tokenizer *t, const char *text,
 	size_t n, const struct chat_opts *o, struct err *err);
-/* The ids that generation starts from (BOS exactly as the training side has it). */
+/* The ids that generation starts from (BOS and special tokens as the training side has them). */
 int sample_prompt(struct sample *s, struct encoder *e, const struct tokenizer *t,
-	const struct chat_template *c, const struct message *m, size_t n, struct err *err);
+	const struct chat_template *c, const struct message *m, size_t n, const struct chat_opts *o,
+	struct err *err);
 #endif

@@ -82,7 +82,8 @@ int row_sample(const struct rows *r, const struct row *row, struct sample *s, st
  * row_sample has them; of a text row, the text.
  */
 int row_prompt(const struct rows *r, const struct row *row, struct sample *s, struct encoder *e,
-	const struct tokenizer *t, const struct chat_template *c, struct err *err);
+	const struct tokenizer *t, const struct chat_template *c, const struct chat_opts *o,
+	struct err *err);
 /* The last message, if it is an assistant's (the reference of a prompt), or NULL. */
 const struct message *row_answer(const struct row *row);
 #endif

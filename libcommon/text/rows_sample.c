@@ -134,7 +134,8 @@ int row_sample(const struct rows *r, const struct row *row, struct sample *s, st
 }
 
 static int prompt_of(const struct row *row, struct sample *s, struct encoder *e,
-	const struct tokenizer *t, const struct chat_template *c, struct err *err)
+	const struct tokenizer *t, const struct chat_template *c, const struct chat_opts *o,
+	struct err *err)
 {
 	const struct message *answer = row_answer(row);
 	struct message one = { .role = ROLE_USER };
@@ -143,7 +144,8 @@ static int prompt_of(const struct row *row, struct sample *s, struct encoder *e,
 		(c || row->shape == SHAPE_MESSAGES || row->shape == SHAPE_SHAREGPT)) {
 		if (!c)
 			return needs_template(err);
-		return sample_prompt(s, e, t, c, row->m, answer ? (size_t)(answer - row->m) : row->n, err);
+		return sample_prompt(
+			s, e, t, c, row->m, answer ? (size_t)(answer - row->m) : row->n, o, err);
 	}
 	if (row->shape == SHAPE_ALPACA) {
 		if (stanford(row, &s->scratch.text, err) < 0)
@@ -154,11 +156,12 @@ static int prompt_of(const struct row *row, struct sample *s, struct encoder *e,
 		one.text = row->shape == SHAPE_TEXT ? row->text : row->instruction;
 		one.n = row->shape == SHAPE_TEXT ? row->ntext : row->ninstruction;
 	}
-	return sample_prompt(s, e, t, NULL, &one, 1, err);
+	return sample_prompt(s, e, t, NULL, &one, 1, o, err);
 }
 
 int row_prompt(const struct rows *r, const struct row *row, struct sample *s, struct encoder *e,
-	const struct tokenizer *t, const struct chat_template *c, struct err *err)
+	const struct tokenizer *t, const struct chat_template *c, const struct chat_opts *o,
+	struct err *err)
 {
-	return located(r, row, prompt_of(row, s, e, t, c, err), err);
+	return located(r, row, prompt_of(row, s, e, t, c, o, err), err);
 }

@@ -206,8 +206,10 @@ int sample_text(struct sample *s, struct encoder *e, const struct tokenizer *t, 
 }
 
 int sample_prompt(struct sample *s, struct encoder *e, const struct tokenizer *t,
-	const struct chat_template *c, const struct message *m, size_t n, struct err *err)
+	const struct chat_template *c, const struct message *m, size_t n, const struct chat_opts *o,
+	struct err *err)
 {
+	bool allow = o->special == SPECIAL_ALLOW;
 	struct encoding enc;
 	size_t i;
 
@@ -216,9 +218,10 @@ int sample_prompt(struct sample *s, struct encoder *e, const struct tokenizer *t
 		return err_set(err, EX_CONFIG,
 			"a conversation needs a chat template and the model has none; use data.template=chatml "
 			"or llama3");
-	if (c ? chat_render(c, m, n, true, &s->scratch, err) < 0 ||
-				encode_rendered(e, &s->scratch, false, &enc, err) < 0
-		  : encode(e, m[0].text, m[0].n, false, &enc, err) < 0)
+	if (c ? chat_render(c, m, n, true, &s->scratch, err) < 0 || check_rendered(s, t, o, err) < 0 ||
+				encode_rendered(e, &s->scratch, allow, &enc, err) < 0
+		  : check_content(s, t, m[0].text, m[0].n, o, err) < 0 ||
+				encode(e, m[0].text, m[0].n, allow, &enc, err) < 0)
 		return -1;
 	if (start(s, t, &enc, err) < 0)
 		return -1;

@@ -40,7 +40,7 @@ static void read_rows(struct rows *r, const struct chat_template *c, const struc
 			continue;
 		if (row_sample(r, &row, &s, enc, tok, c, o, &err) == 0 && (s.mask[0] || s.n < 2))
 			abort();   /* the first token is no target, and something is trained */
-		row_prompt(r, &row, &s, enc, tok, c, &err);
+		row_prompt(r, &row, &s, enc, tok, c, o, &err);
 	}
 	sample_release(&s);
 }

@@ -7,6 +7,8 @@
 #include "libcommon/text/chat.h"
 #include "tap.h"
 
+static const struct chat_opts as_text = { .special = SPECIAL_TEXT };
+
 static struct tokenizer *tok, *tok_bos;
 static struct encoder *enc, *enc_bos;
 static const char *top;
@@ -82,7 +84,7 @@ static void golden_row(const struct json *row, struct tally *y)
 		printf("# %s: %s\n# not '%.*s'\n", name, text->s, (int)r.text.n, r.text.p);
 	}
 	if (text &&
-		(prompt ? sample_prompt(&s, enc, tok, c, m, n, &err)
+		(prompt ? sample_prompt(&s, enc, tok, c, m, n, &as_text, &err)
 				: sample_chat(&s, enc, tok, c, m, n, &all, &err)) == 0)
 		y->ids += same_ids(&s, json_get(row, "ids"));
 	/*
@@ -248,7 +250,7 @@ static void bos(void)
 	ok(!sample_chat(&s, enc, tok, silent, m, 2, &o, &err) &&
 			!count_id(&s, "<|begin_of_text|>", false),
 		"MUST-3 D2 neither: none");
-	ok(!sample_prompt(&s, enc_bos, tok_bos, silent_bos, m, 1, &err) &&
+	ok(!sample_prompt(&s, enc_bos, tok_bos, silent_bos, m, 1, &as_text, &err) &&
 			count_id(&s, "<|begin_of_text|>", false) == 1,
 		"D2 generation has the same");
 	ok(!sample_text(&s, enc_bos, tok_bos, "Hello", 5, &o, &err) && s.ids[0] == tokenizer_bos(tok) &&
@@ -286,7 +288,7 @@ static void boundaries(void)
 		for (k = 1; k < COUNT(m); k++) {
 			if (m[k].role != ROLE_ASSISTANT ||
 				sample_chat(&s, enc, tok, c, m, k + 1, &o, &err) < 0 ||
-				sample_prompt(&p, enc, tok, c, m, k, &err) < 0)
+				sample_prompt(&p, enc, tok, c, m, k, &as_text, &err) < 0)
 				continue;
 			good += p.n < s.n && !memcmp(p.ids, s.ids, p.n * sizeof(*p.ids)) && s.mask[p.n] == 1 &&
 				s.mask[p.n - 1] == 0;
@@ -298,7 +300,8 @@ static void boundaries(void)
 	ok(!encode(enc, "Hello", 5, false, &e, &err) && e.n == 1,
 		"'Hel' + 'lo' would merge into one token");
 	ok(!encode(enc, "Hel", 3, false, &e, &err) && (np = e.n) > 0, "the prompt alone");
-	ok(!sample_prompt(&p, enc, tok, NULL, &(struct message){ ROLE_USER, "Hel", 3 }, 1, &err) &&
+	ok(!sample_prompt(
+		   &p, enc, tok, NULL, &(struct message){ ROLE_USER, "Hel", 3 }, 1, &as_text, &err) &&
 			p.n == np,
 		"its ids for generation");
 	ok(!sample_plain(&s, enc, tok, "Hel", 3, "lo", 2, &o, &err) &&
@@ -308,7 +311,7 @@ static void boundaries(void)
 	ok(sample_plain(&s, enc, tok, "Hel", 3, "", 0, &o, &err) < 0 &&
 			!strcmp(err.msg, "the answer is empty"),
 		"D13 an empty completion can't be used");
-	ok(sample_prompt(&p, enc, tok, NULL, m, 2, &err) < 0 && err.code == EX_CONFIG,
+	ok(sample_prompt(&p, enc, tok, NULL, m, 2, &as_text, &err) < 0 && err.code == EX_CONFIG,
 		"a conversation without a template is refused");
 	sample_release(&s);
 	sample_release(&p);
@@ -342,8 +345,13 @@ static void special(void)
 	ok(!sample_text(&s, enc, tok, "a<|im_start|>", 13, &text, &err) && s.special_in_content == 1 &&
 			!count_id(&s, "<|im_start|>", false),
 		"D8 text rows too");
-	ok(!sample_prompt(&s, enc, tok, c, m, 1, &err) && count_id(&s, "<|im_start|>", false) == 2,
+	ok(!sample_prompt(&s, enc, tok, c, m, 1, &as_text, &err) &&
+			count_id(&s, "<|im_start|>", false) == 2,
 		"D8 and prompts");
+	ok(!sample_prompt(&s, enc, tok, c, m, 1, &allow, &err) &&
+			count_id(&s, "<|im_start|>", false) == 3 &&
+			sample_prompt(&s, enc, tok, c, m, 1, &error, &err) < 0,
+		"D8 which follow special_in_content as rows do");
 	buf_release(&b);
 	sample_release(&s);
 	chat_close(c);

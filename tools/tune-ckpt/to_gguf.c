@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libcommon/arch/family.h"
 #include "libcommon/outfile.h"
 #include "tools/tune-ckpt/ckpt.h"
 
@@ -81,6 +82,23 @@ done:
 	return rc;
 }
 
+/* What a reader of the file will not see as it is here. */
+static void say_limits(const struct job *j, const float *freqs)
+{
+	struct arch a = j->m.arch;
+	struct err err = {0};
+
+	if (a.window)
+		tool_warn(j->tool,
+			"llama.cpp attends to all tokens of this family, whatever the window of %d: longer texts "
+			"get other answers there",
+			a.window);
+	if (freqs && rope_from_freqs(&a, freqs, j->args->out, &err) < 0)
+		tool_warn(j->tool,
+			"this rope scaling can't be read back from a GGUF by these programs; keep '%s' too",
+			j->m.path);
+}
+
 int write_gguf(const struct job *j, struct err *err)
 {
 	struct outfile f = { .slot = -1 };
@@ -95,6 +113,7 @@ int write_gguf(const struct job *j, struct err *err)
 		arch_to_gguf(&j->m.arch, w, name.p, matrix_type(j), err) < 0 ||
 		gguf_tokenizer(w, j, err) < 0 || declare(j, w, &freqs, &bytes, err) < 0)
 		goto done;
+	say_limits(j, freqs);
 	if (outfile_open(&f, j->args->out, j->args->force, err) < 0)
 		goto done;
 	say_size(j, j->m.ntensors, arch_param_count(&j->m.arch), dtype_word(matrix_type(j)), bytes);

@@ -11,6 +11,8 @@ int watch_add(struct watch *w, uint32_t id, struct err *err)
 	const struct config *c = w->e->cfg;
 	size_t before = w->text.n;
 
+	if (id >= tokenizer_vocab(w->e->tok))
+		return 0;   /* a row of the embedding that pads it: no text */
 	if (decode(w->e->tok, &id, 1, true, &w->text, err) < 0)
 		return -1;
 	buf_put(&w->text, "", 0);
@@ -56,7 +58,7 @@ static int answer_group(struct eval *e, const struct prompts *p, size_t first, s
 		buf_clear(&g->watch[i].text);
 		g->stopped[i] = false;
 	}
-	how.seed += first;   /* each prompt has numbers of its own */
+	how.first = first;
 	g->err = (struct err){0};
 	rc = generate(e->model, prompts, n, &how, e->stop, e->nstop, on_token, g, results, err);
 	if (!rc && g->err.code) {

@@ -180,6 +180,7 @@ static int read_line(struct talk *t, const char **line, size_t *n)
 
 static int one_turn(struct talk *t, const char *line, size_t n, struct sample *s, struct err *err)
 {
+	struct chat_opts o = chat_opts_config(t->e->cfg);
 	struct err why = {0};
 
 	if (n > LINE_MAX_BYTES) {
@@ -188,7 +189,7 @@ static int one_turn(struct talk *t, const char *line, size_t n, struct sample *s
 	}
 	if (add_message(t, ROLE_USER, line, n, err) < 0)
 		return -1;
-	if (sample_prompt(s, t->e->enc, t->e->tok, t->e->chat, t->m, t->n, &why) < 0) {
+	if (sample_prompt(s, t->e->enc, t->e->tok, t->e->chat, t->m, t->n, &o, &why) < 0) {
 		tool_warn(t->e->tool, "%s", why.msg);
 		drop_messages(t, t->n - 1);
 		return 0;

@@ -107,6 +107,7 @@ static int push(struct prompts *p, const struct row *row, const struct sample *s
 static int one_row(struct prompts *p, struct eval *e, const struct rows *r, const struct row *row,
 	struct sample *s, bool need, struct err *err)
 {
+	struct chat_opts o = chat_opts_config(e->cfg);
 	struct row to_answer = *row;
 	int rc;
 
@@ -119,7 +120,7 @@ static int one_row(struct prompts *p, struct eval *e, const struct rows *r, cons
 			(unsigned long long)row->line);
 		return -2;
 	}
-	rc = row_prompt(r, row, s, e->enc, e->tok, e->chat, err);
+	rc = row_prompt(r, row, s, e->enc, e->tok, e->chat, &o, err);
 	if (rc < 0)
 		return rc;
 	if (s->n + 1 > (size_t)eval_window(e)) {

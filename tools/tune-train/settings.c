@@ -95,6 +95,7 @@ int settings_steps(struct run *r, struct err *err)
 {
 	const struct config *c = r->cfg;
 	double epochs = cfg_num(c, "train.epochs"), whole = floor(epochs), frac = epochs - whole;
+	double noise;   /* of 2.1 - 2 */
 	uint64_t n = feed_count(r->feed), warmup = (uint64_t)cfg_int(c, "schedule.warmup_steps");
 
 	if (check_data(r, err) < 0)
@@ -102,13 +103,15 @@ int settings_steps(struct run *r, struct err *err)
 	r->batch = (uint64_t)cfg_int(c, "train.batch");
 	r->seed = (uint64_t)cfg_int(c, "train.seed");
 	r->steps = (uint64_t)cfg_int(c, "train.steps");
+	noise = 1e-12 * epochs * (double)n;
 	if (!r->steps && n)
 		r->steps = (uint64_t)whole * ((n + r->batch - 1) / r->batch) +
-			(uint64_t)ceil(ceil(frac * (double)n) / (double)r->batch);
+			(uint64_t)ceil(ceil(frac * (double)n - noise) / (double)r->batch);
 	if (n && !r->steps)
 		return cfg_error(c, err, "train.epochs", "gives no step at all");
 	if (!warmup)
-		warmup = (uint64_t)(cfg_num(c, "schedule.warmup_ratio") * (double)r->steps + 0.5);
+		warmup = (uint64_t)ceil(
+			cfg_num(c, "schedule.warmup_ratio") * (double)r->steps * (1 - 1e-12));
 	r->schedule = (struct schedule){ .lr = cfg_num(c, "optim.lr"),
 		.min_ratio = cfg_num(c, "schedule.min_ratio"),
 		.warmup = warmup,

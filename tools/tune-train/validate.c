@@ -57,8 +57,9 @@ static int prompt_ids(
 	const struct run *r, struct encoder *e, const char *text, struct sample *s, struct err *err)
 {
 	struct message m = { ROLE_USER, text, strlen(text) };
+	struct chat_opts o = chat_opts_config(r->cfg);
 
-	return sample_prompt(s, e, r->tok, r->chat, &m, 1, err);
+	return sample_prompt(s, e, r->tok, r->chat, &m, 1, &o, err);
 }
 
 int sample_room(const struct run *r, long *longest, struct err *err)
@@ -89,9 +90,13 @@ static int show_answer(
 	struct buf text = {0}, b;
 	struct json_w w;
 	size_t stops = cfg_count(r->cfg, "generate.stop");
+	int rc = 0;
 
-	if (decode(r->tok, g->ids, g->n, true, &text, err) < 0 ||
-		(buf_put(&text, "", 0), buf_ok(&text, err)) < 0) {
+	for (size_t i = 0; !rc && i < g->n; i++)
+		if (g->ids[i] < tokenizer_vocab(r->tok))   /* the others pad the embedding: no text */
+			rc = decode(r->tok, &g->ids[i], 1, true, &text, err);
+	buf_put(&text, "", 0);
+	if (rc < 0 || buf_ok(&text, err) < 0) {
 		buf_release(&text);
 		return -1;
 	}

@@ -9,6 +9,7 @@ struct sampling {
 	int top_k;
 	double top_p;
 	uint64_t seed;
+	uint64_t first;     /* the number of the first prompt: each has random numbers of its own */
 };
 /*
  * One token from logits[v]: greedy at temperature 0 (first of equals); else top-k, then top-p over

@@ -154,7 +154,8 @@ static int bad_choice(const struct typing *t, const struct cfg_node *at)
 	}
 	hint = nearest_choice(t->row->choices, at->text, near);
 	return cfg_src_error(t->src, at, "%s must be %s%s, found '%.*s'%s%s%s", t->row->path,
-		t->row->type != CFG_NUM_OR_ENUM && strchr(t->row->choices, '|') ? "one of " : "", all, CFG_SHOWN,
+		t->row->type != CFG_NUM_OR_ENUM && strchr(t->row->choices, '|') ? "one of " : "", all,
+		CFG_SHOWN,
 		at->text, hint ? " (did you mean '" : "", hint ? hint : "", hint ? "'?)" : "");
 }
 

@@ -55,14 +55,15 @@ static char *find_base(const char *dir, const char *override, struct err *err)
 		path = mem_strdup(override, err);
 	} else if (!*p.base) {
 		err_set(err, EX_DATAERR,
-			"adapter '%s' does not say what its base model is; give it with -m, and the adapter with -a",
+			"adapter '%s' does not say what its base model is; give it with -m, and the "
+			"adapter with -a",
 			dir);
 	} else if (!(path = path_join(dir, p.base))) {
 		err_oom(err, strlen(dir));
 	} else if (!file_exists(path)) {
 		err_set(err, EX_NOINPUT,
-			"the base model '%s' of adapter '%s' is not at '%s'; give it with -m, and the adapter with "
-			"-a",
+			"the base model '%s' of adapter '%s' is not at '%s'; give it with -m, and the adapter "
+			"with -a",
 			p.base, dir, path);
 		free(path);
 		path = NULL;

@@ -370,6 +370,6 @@ int stream_same_tokenizer(const struct stream_tok *a, const char *a_name,
 		return 0;
 	tok_text(a, a_text);
 	tok_text(b, b_text);
-	return err_set(err, EX_DATAERR, "the tokenizers differ: that of %s is %s, that of %s %s", a_name,
-		a_text, b_name, b_text);
+	return err_set(err, EX_DATAERR, "the tokenizers differ: that of %s is %s, that of %s %s",
+		a_name, a_text, b_name, b_text);
 }

@@ -196,7 +196,8 @@ static int start(
 	if (!in)
 		return -1;
 	in->b.fd = -1;
-	if ((p ? bytes_take(&in->b, p, err) : bytes_open(&in->b, path, err)) < 0 || !(in->seg_hash = hash64_new(err)) ||
+	if ((p ? bytes_take(&in->b, p, err) : bytes_open(&in->b, path, err)) < 0 ||
+		!(in->seg_hash = hash64_new(err)) ||
 		!(in->all_hash = hash64_new(err)) || next_value(in, &r, &map, err) < 0)
 		goto fail;
 	if (begin_segment(in, &r, map, err) < 0) {

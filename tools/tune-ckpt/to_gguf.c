@@ -90,8 +90,8 @@ static void say_limits(const struct job *j, const float *freqs)
 
 	if (a.window)
 		tool_warn(j->tool,
-			"llama.cpp attends to all tokens of this family, whatever the window of %d: longer texts "
-			"get other answers there",
+			"llama.cpp attends to all tokens of this family, whatever the window of %d: longer "
+			"texts get other answers there",
 			a.window);
 	if (freqs && rope_from_freqs(&a, freqs, j->args->out, &err) < 0)
 		tool_warn(j->tool,

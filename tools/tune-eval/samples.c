@@ -184,7 +184,8 @@ static int read_stream(struct items *it, struct eval *e, const struct peeked *p,
 	if (stream_in_take(&in, p, err) < 0)
 		return -1;
 	h = stream_in_header(in);
-	if (stream_same_tokenizer(&h->tok, stream_in_name(in), &mine, tokenizer_source(e->tok), err) < 0)
+	if (stream_same_tokenizer(
+			&h->tok, stream_in_name(in), &mine, tokenizer_source(e->tok), err) < 0)
 		goto done;
 	if (h->kind != KIND_TOKS && h->kind != KIND_PACK) {
 		err_set(err, EX_DATAERR, "%s: a stream of kind %s; loss scores toks and pack",

@@ -15,7 +15,8 @@ struct scorer {
 	const struct items *it;
 	uint32_t *ids; uint8_t *mask; int32_t *cu; uint32_t *zeros;
 	float *logp; uint8_t *greedy;
-	float *rec_logp; uint8_t *rec_greedy;   /* of one record, a value a token, for the SCOR stream */
+	/* of one record, a value a token, for the SCOR stream */
+	float *rec_logp; uint8_t *rec_greedy;
 	struct stream_out *out;
 	struct outfile file;
 };

@@ -326,7 +326,8 @@ static int read_settings(struct job *j, struct err *err)
 	if (folder && j->args->val_output)
 		return err_set(err, EX_USAGE, "--val-output goes with -o -; a folder holds both splits");
 	if (j->args->val_output && j->set.val_fraction <= 0)
-		return err_set(err, EX_USAGE, "--val-output needs shard.val_fraction, the share that goes there");
+		return err_set(err, EX_USAGE,
+			"--val-output needs shard.val_fraction, the share that goes there");
 	cfg_to_json(c, others, &b);
 	if (buf_ok(&b, err) < 0)
 		return -1;

@@ -55,8 +55,9 @@ static int no_such(const struct table *t, const char *name, struct err *err)
 	list_names(t->paths, t->npaths, &all);
 	buf_printf(&all, "; made from ");
 	list_names(t->h->inputs, t->h->ninputs, &all);
-	cfg_error(t->cfg, err, "shard.mix", "no stream and no input of one is called '%s'; there are %s",
-		name, buf_ok(&all, err) < 0 ? "" : all.p);
+	cfg_error(t->cfg, err, "shard.mix",
+		"no stream and no input of one is called '%s'; there are %s", name,
+		buf_ok(&all, err) < 0 ? "" : all.p);
 	buf_release(&all);
 	return -1;
 }

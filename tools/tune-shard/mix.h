@@ -1,8 +1,8 @@
 #ifndef TUNE_SHARD_MIX_H
 #define TUNE_SHARD_MIX_H
 /*
- * mix: which source gives the next document, so that at every moment each has given its share of the
- * tokens as nearly as whole documents allow: the one that lacks most goes next (the first of
+ * mix: which source gives the next document, so that at every moment each has given its share of
+ * the tokens as nearly as whole documents allow: the one that lacks most goes next (the first of
  * equals).  The mixture ends when the one whose turn it is has no more: what the others still hold
  * is left.
  */

@@ -132,14 +132,13 @@ static int get(struct feed *f, uint64_t g, struct record *r, struct err *err)
 	}
 	if (stream_at_get(f->at[i], g - f->set.files[i].first, r, err) < 0)
 		return -1;
+	if (!rec_optional(r))
+		return 0;
 	/* It has a number there, but is nothing to train on. */
-	return !rec_optional(r) ? 0
-							: err_set(err, EX_DATAERR,
-								  "%s: record %llu is a '%s' record, which has no place in a batch: "
-								  "train on the file as a stream ('tune-stream cat %s | tune-train ... "
-								  "-'), or take the record out",
-								  f->set.files[i].path, (unsigned long long)r->index, r->tag,
-								  f->set.files[i].path);
+	return err_set(err, EX_DATAERR,
+		"%s: record %llu is a '%s' record, which has no place in a batch: train on the file as a "
+		"stream ('tune-stream cat %s | tune-train ... -'), or take the record out",
+		f->set.files[i].path, (unsigned long long)r->index, r->tag, f->set.files[i].path);
 }
 
 static int add_doc(struct step_data *d, struct step_rec *rec, uint32_t off, uint32_t n,

@@ -30,8 +30,8 @@ int settings_check(const struct run *r, struct err *err)
 	if (cfg_num(c, "schedule.warmup_ratio") > 0 && cfg_int(c, "schedule.warmup_steps") > 0)
 		return cfg_error(
 			c, err, "schedule.warmup_ratio", "set either warmup_steps or warmup_ratio");
-	for (size_t i = 0; !adapter && cfg_is_set(c, "save.export") && i < cfg_count(c, "save.export"); i++)
-		if (!strncmp(cfg_item(c, "save.export", i), "adapter", 7))
+	for (size_t i = 0; cfg_is_set(c, "save.export") && i < cfg_count(c, "save.export"); i++)
+		if (!adapter && !strncmp(cfg_item(c, "save.export", i), "adapter", 7))
 			return cfg_error(c, err, "save.export",
 				"'%s' needs an adapter: lora.rank or model.adapter", cfg_item(c, "save.export", i));
 	if (r->o.extend && !r->o.resume)
@@ -81,13 +81,15 @@ static void warn_idle(const struct run *r, uint64_t warmup)
 
 	for (size_t i = 0; i < sizeof(lora) / sizeof(lora[0]); i++)
 		if (cfg_is_set(c, lora[i]) && !cfg_int(c, "lora.rank") && !cfg_str(c, "model.adapter")[0])
-			tool_warn(r->tool, "%s has no effect with lora.rank=0: all weights are trained", lora[i]);
+			tool_warn(
+				r->tool, "%s has no effect with lora.rank=0: all weights are trained", lora[i]);
 	if (cfg_int(c, "eval.every") && !r->val && !cfg_count(c, "eval.prompts"))
 		tool_warn(r->tool,
-			"eval.every has no effect: there is no validation data (data.val, or shard.val_fraction "
-			"when the shards are made) and no eval.prompts");
+			"eval.every has no effect: there is no validation data (data.val, or "
+			"shard.val_fraction when the shards are made) and no eval.prompts");
 	if (r->steps && warmup >= r->steps)
-		tool_warn(r->tool, "the warmup of %llu steps is as long as the run: optim.lr is never reached",
+		tool_warn(r->tool,
+			"the warmup of %llu steps is as long as the run: optim.lr is never reached",
 			(unsigned long long)warmup);
 }
 

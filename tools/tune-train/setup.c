@@ -64,10 +64,10 @@ static int same_sizes(const struct run *r, struct err *err)
 			a->heads != b->heads || a->kv_heads != b->kv_heads || a->ffn_dim != b->ffn_dim ||
 			a->vocab != b->vocab || a->tied != b->tied)
 			rc = cfg_error(c, err, key,
-				"'%s' is another model than the run's (%s of %d layers, dim %d, vocab %d; the run's: "
-				"%s, %d, %d, %d)",
-				cfg_str(c, key), b->family, b->layers, b->dim, b->vocab, a->family, a->layers, a->dim,
-				a->vocab);
+				"'%s' is another model than the run's (%s of %d layers, dim %d, vocab %d; the "
+				"run's: %s, %d, %d, %d)",
+				cfg_str(c, key), b->family, b->layers, b->dim, b->vocab, a->family, a->layers,
+				a->dim, a->vocab);
 		modelfile_close(&m);
 	}
 	free(dir);

@@ -71,8 +71,8 @@ int verb_cp(int argc, char **argv)
 		{ 'f', "force", NULL, OPT_FLAG, &force, "replace a file that is there" }, { 0 }
 	};
 	struct tool t = { "tune cp", "[--force] NAME [DEST]",
-		"Copy the recipe, config or model's config.json NAME (see 'tune ls') to DEST, a file or folder; without DEST, "
-		"here.",
+		"Copy the recipe, config or model's config.json NAME (see 'tune ls') to DEST, a file or "
+		"folder; without DEST, here.",
 		opts };
 	struct items l = {0};
 	struct err err = {0};

@@ -29,7 +29,10 @@ static int print_json(const struct items *l, struct err *err)
 
 		json_w_obj(&w);
 		json_w_name(&w, "kind");
-		json_w_str(&w, l->v[i].kind == ITEM_RECIPE ? "recipe" : l->v[i].kind == ITEM_CONFIG ? "config" : "model");
+		json_w_str(&w,
+			l->v[i].kind == ITEM_RECIPE       ? "recipe"
+				: l->v[i].kind == ITEM_CONFIG ? "config"
+											  : "model");
 		json_w_name(&w, "name");
 		json_w_str(&w, l->v[i].name);
 		json_w_name(&w, "path");

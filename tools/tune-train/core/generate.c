@@ -177,7 +177,8 @@ static int advance(struct gen *g, int slot, const float *logits, struct err *err
 	struct answer *a = &g->a[slot];
 	size_t prompt = (size_t)a->prompt;
 	struct gen_result *r = &g->results[prompt];
-	uint32_t id = sample_token(logits, model_arch(g->m)->vocab, g->s, g->s->first + prompt, r->n, g->scratch);
+	uint32_t id = sample_token(logits, model_arch(g->m)->vocab, g->s, g->s->first + prompt,
+		r->n, g->scratch);
 
 	if (!isfinite(logits[id]))   /* the largest is a number unless none is */
 		return err_set(err, EX_DATAERR,

@@ -155,7 +155,8 @@ static int refuse(struct model *m, long t, long at_least, bool recompute, struct
 	size_text(m->plan.available, have);
 	if (!m->opts.train && !fits)
 		return err_set(err, EX_OSERR,
-			"the model needs %s (weights %s, cache %s), %s is available", need, weights, cache, have);
+			"the model needs %s (weights %s, cache %s), %s is available", need, weights,
+			cache, have);
 	if (!fits)
 		return err_set(err, EX_OSERR,
 			"micro_tokens=%ld needs %s, %s is available; no micro_tokens fits: weights, gradients "

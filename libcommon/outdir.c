@@ -138,11 +138,12 @@ int outdir_open(struct outdir *d, const char *path, bool force, struct err *err)
 		err_oom(err, n + 16);
 		goto fail;
 	}
+	d->slot = slot_take(d->tmp);
 	if (mkdir(d->tmp, 0777) < 0) {
 		err_errno(err, EX_CANTCREAT, "cannot create folder '%s'", d->tmp);
+		slot_give(&d->slot);
 		goto fail;
 	}
-	d->slot = slot_take(d->tmp);
 	return 0;
 fail:
 	free(d->tmp);

@@ -113,14 +113,15 @@ int outfile_open(struct outfile *f, const char *path, bool force, struct err *er
 		err_oom(err, strlen(path) + 16);
 		goto fail;
 	}
+	f->slot = slot_take(f->tmp);   /* before it is there: no moment is without it */
 	fd = open(f->tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 	if (fd < 0) {
 		err_errno(err, EX_CANTCREAT, "cannot create '%s'", f->tmp);
+		slot_give(&f->slot);
 		free(f->tmp);
 		f->tmp = NULL;
 		goto fail;
 	}
-	f->slot = slot_take(f->tmp);
 	if ((f->fp = fdopen(fd, "wb")))
 		return 0;
 	err_errno(err, EX_OSERR, "cannot open '%s'", f->tmp);
@@ -198,8 +199,8 @@ void outfile_abort(struct outfile *f)
 	if (f->fp && f->fp != stdout)
 		fclose(f->fp);
 	if (f->tmp) {
-		slot_give(&f->slot);
 		unlink(f->tmp);
+		slot_give(&f->slot);
 	}
 	free(f->tmp);
 	free(f->path);
